@@ -3,6 +3,7 @@
 
 use super::failure::Failure;
 use super::fallen_behind::FallenBehind;
+use super::last_announced::LastAnnounced;
 use crate::engine::{Engine, LaneState};
 use crate::http::App;
 use crate::metrics::Metrics;
@@ -30,6 +31,7 @@ pub(super) struct Announcing {
     /// Told once if another pod has what this one lacks and the log has no more.
     pub(super) start_again: watch::Sender<bool>,
     pub(super) fallen_behind: FallenBehind,
+    pub(super) last_announced: LastAnnounced,
     pub(super) engine: Engine,
     pub(super) app: Arc<App>,
     pub(super) metrics: Arc<Metrics>,
@@ -80,9 +82,10 @@ impl Announcing {
             );
             self.engine.write_level(level)?;
         }
-        let others = pods
-            .iter()
-            .filter(|it| it.is_ready && it.address != self.own.address);
+        let now = Instant::now();
+        self.last_announced.note(&pods, now);
+        let alive = self.last_announced.alive(now);
+        let others = alive.filter(|it| it.is_ready && it.address != self.own.address);
         self.keeping
             .note_others(others.map(PodState::holder).collect());
         let mut furthest = vec![0; self.own.positions.len()];

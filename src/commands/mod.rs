@@ -12,6 +12,7 @@
 //! | `announcing` | what a pod and the others tell each other while it serves |
 //! | `snapshot` | takes the state of another pod at a start |
 //! | `fallen_behind` | which other pod has what this one lacks and the log has no more |
+//! | `last_announced` | which pods are alive, as far as their announcements say |
 //! | `trimming` | trims the commit log of a cluster |
 //! | `keys` | `keys`: the file of API keys |
 
@@ -24,6 +25,7 @@ mod epoch;
 mod failure;
 mod fallen_behind;
 mod keys;
+mod last_announced;
 mod logging;
 mod pod;
 mod serve;

@@ -6,6 +6,7 @@ use super::brokers::check_safe;
 use super::cluster::LEASE_TTL;
 use super::failure::Failure;
 use super::fallen_behind::FallenBehind;
+use super::last_announced::LastAnnounced;
 use super::trimming::Trimming;
 use crate::access::cluster_key::ClusterKey;
 use crate::client::remote::{certificates, choose_cryptography};
@@ -204,6 +205,7 @@ impl Pod {
             held: Arc::clone(&self.trimming.held),
             start_again,
             fallen_behind: FallenBehind::default(),
+            last_announced: LastAnnounced::default(),
             founding: self.founding,
             levels: LevelKeeper::new(self.level),
             engine: engine.clone(),

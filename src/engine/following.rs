@@ -13,7 +13,7 @@ use super::threads::spawn;
 use crate::replication::{CommitLog, Event, KeptLane};
 use crate::store::StoreError;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the end of the log is waited for at once.
 const READ_WAIT: Duration = Duration::from_millis(100);
@@ -21,10 +21,16 @@ const READ_WAIT: Duration = Duration::from_millis(100);
 /// How long it is before a log that can't be read is read again.
 const READ_AGAIN: Duration = Duration::from_millis(200);
 
+/// The end of the log is asked for again after so long: what a lane has caught up with
+/// is not older.
+const END_IS_OLD: Duration = Duration::from_secs(1);
+
 /// Reads what other pods have committed, and hands it to the lane, until the lane
 /// takes no more.
 fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) {
     let mut read_to = 0;
+    // The newest record of the log, and since when that is known.
+    let mut end: Option<(u64, Instant)> = None;
     while !queue.is_closed() {
         let state = place.state();
         // One that leads reads where it is refused. One that is in doubt reads by
@@ -33,16 +39,19 @@ fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) 
             std::thread::sleep(READ_AGAIN);
             continue;
         }
+        if !state.has_caught_up {
+            if end.is_none_or(|(_, since)| since.elapsed() > END_IS_OLD) {
+                let now = Instant::now();
+                end = log.newest(lane).ok().map(|newest| (newest, now));
+            }
+            if end.is_some_and(|(newest, _)| newest <= state.position.sequence) {
+                place.note_caught_up();
+            }
+        }
         read_to = state.position.sequence.max(read_to);
         match log.read(lane, read_to, READ_WAIT) {
             Ok(records) => {
                 let Some(last) = records.last() else {
-                    // Nothing may have come in time.
-                    if !place.has_been_at_the_end()
-                        && log.newest(lane).is_ok_and(|newest| newest <= read_to)
-                    {
-                        place.note_end();
-                    }
                     continue;
                 };
                 read_to = last.sequence;
@@ -197,6 +206,14 @@ impl KeptLane for (Engine, u32) {
         // Others may have room where this pod has none.
         let can_store = engine.state.disk.check().is_ok();
         can_store && state.is_some_and(|it| !it.has_stopped())
+    }
+
+    async fn caught_up(&self) {
+        let (engine, lane) = self;
+        if let Some((_, of_lane)) = engine.state.clustered_lane(*lane) {
+            let is_done = |it: &LaneState| it.has_caught_up || it.has_stopped();
+            of_lane.place.wait_for(is_done).await;
+        }
     }
 
     fn tell(&self, event: Event) {

@@ -25,7 +25,7 @@ use crate::page::FilterId;
 use crate::replication::{Halt, Position, Reign};
 use crate::store::PageStore;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
@@ -39,6 +39,8 @@ pub struct LaneState {
     pub reign: Option<Reign>,
     /// Whether a record is in flight, so that a commit is not settled.
     pub is_in_flight: bool,
+    /// Whether it has applied all that the log had at a moment since its start.
+    pub has_caught_up: bool,
     /// Whether it needs the state of another pod.
     pub is_behind: bool,
     /// Why it stands still for good, if it does.
@@ -59,57 +61,59 @@ impl LaneState {
 }
 
 /// The same, as the lane's thread tells it.
-pub(crate) struct LanePlace {
-    state: watch::Sender<LaneState>,
-    was_at_end: AtomicBool,
-}
+pub(crate) struct LanePlace(watch::Sender<LaneState>);
 
 impl LanePlace {
     /// That of a lane that begins.
     pub(super) fn new(start: &LaneStart) -> LanePlace {
-        LanePlace {
-            state: watch::Sender::new(LaneState {
-                position: start.position,
-                reign: None,
-                is_in_flight: false,
-                is_behind: false,
-                halted: None,
-            }),
-            was_at_end: AtomicBool::new(false),
-        }
+        LanePlace(watch::Sender::new(LaneState {
+            position: start.position,
+            reign: None,
+            is_in_flight: false,
+            has_caught_up: false,
+            is_behind: false,
+            halted: None,
+        }))
     }
 
     /// Says that it has applied all that the log had at a moment since its start: what
     /// comes now was written since.
-    pub(super) fn note_end(&self) {
-        self.was_at_end.store(true, Ordering::Relaxed);
+    pub(super) fn note_caught_up(&self) {
+        self.0.send_modify(|state| state.has_caught_up = true);
     }
 
-    pub(super) fn has_been_at_the_end(&self) -> bool {
-        self.was_at_end.load(Ordering::Relaxed)
+    pub(super) fn has_caught_up(&self) -> bool {
+        self.0.borrow().has_caught_up
     }
 
-    /// Says where it stands now.
+    /// Says where it stands now. One that has caught up once, has.
     pub(super) fn set(&self, state: LaneState) {
-        if state.leads() {
-            self.note_end();
-        }
-        self.state.send_replace(state);
+        self.0.send_modify(|before| {
+            let has_caught_up = before.has_caught_up || state.leads();
+            *before = LaneState {
+                has_caught_up,
+                ..state
+            };
+        });
     }
 
     pub(super) fn state(&self) -> LaneState {
-        self.state.borrow().clone()
+        self.0.borrow().clone()
     }
 
     pub(super) fn reign(&self) -> Option<Reign> {
-        self.state.borrow().reign
+        self.0.borrow().reign
     }
 
     /// Waits until it has applied a record of this number, or a later one.
     pub(super) async fn reached(&self, sequence: u64) {
-        let reached = |state: &LaneState| state.position.sequence >= sequence;
+        self.wait_for(|state| state.position.sequence >= sequence)
+            .await;
+    }
+
+    pub(super) async fn wait_for(&self, is_so: impl FnMut(&LaneState) -> bool) {
         // An error would mean that the sender is gone, which is here.
-        let _ = self.state.subscribe().wait_for(reached).await;
+        let _ = self.0.subscribe().wait_for(is_so).await;
     }
 }
 

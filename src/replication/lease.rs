@@ -46,6 +46,10 @@ pub trait KeptLane: Send + Sync {
     /// otherwise.
     fn may_lead(&self) -> bool;
 
+    /// Waits until it has applied what the log had a moment ago, since its start, or
+    /// applies nothing any more.
+    fn caught_up(&self) -> impl Future<Output = ()> + Send;
+
     /// Tells it of its lease, or to look at the log.
     fn tell(&self, event: Event);
 }

@@ -2,9 +2,11 @@
 
 use crate::nats_server;
 use crate::support::Cluster;
-use cuckood::replication::jetstream::{Holder, Leases};
-use cuckood::replication::{Renewal, Writer};
+use cuckood::replication::jetstream::{Holder, LeaseKeeping, Leases};
+use cuckood::replication::{Event, KeptLane, Leaders, Renewal, Writer};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 const TTL: Duration = Duration::from_secs(1);
 
@@ -60,5 +62,61 @@ fn a_lease_is_one_pods_until_it_is_not_renewed_or_given_back() {
         assert!(first.take(0).await.unwrap().unwrap() > again);
         // Lanes have leases of their own.
         assert!(second.take(1).await.unwrap().is_some());
+    });
+}
+
+/// A lane that has caught up when it is said.
+struct Late(watch::Receiver<bool>);
+
+impl KeptLane for Late {
+    fn may_lead(&self) -> bool {
+        true
+    }
+
+    async fn caught_up(&self) {
+        let _ = self.0.clone().wait_for(|it| *it).await;
+    }
+
+    fn tell(&self, _: Event) {}
+}
+
+#[test]
+fn a_lane_that_has_not_caught_up_takes_no_lease_be_it_free_or_handed_over() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let cluster = Cluster::found(1);
+    let (asking, other) = (leases(&cluster, 1), leases(&cluster, 2));
+    let keeping = LeaseKeeping::new(leases(&cluster, 1), TTL, Arc::new(Leaders::of_none(2)));
+    cluster.runtime.block_on(async {
+        let (catches_up, late) = watch::channel(false);
+        let (stop, stopped) = watch::channel(false);
+        let kept = Arc::clone(&keeping);
+        let task = tokio::spawn(async move { kept.keep(0, Late(late), stopped).await });
+        tokio::time::sleep(TTL * 2).await;
+        assert_eq!(asking.held(0).await.unwrap(), None);
+        let revision = other.take(0).await.unwrap().unwrap();
+        let to = Holder::new(Writer([1; 16]), "http://pod-1:8080".to_owned());
+        other.hand_over(0, revision, &to).await;
+        // Nobody renews it.
+        let ended = Instant::now();
+        while asking.held(0).await.unwrap().is_some() {
+            assert!(ended.elapsed() < TTL * 5, "it is kept");
+            tokio::time::sleep(TTL / 10).await;
+        }
+        catches_up.send_replace(true);
+        let since = Instant::now();
+        while asking
+            .held(0)
+            .await
+            .unwrap()
+            .is_none_or(|it| it.holder != to)
+        {
+            assert!(since.elapsed() < TTL * 5, "it is not taken");
+            tokio::time::sleep(TTL / 10).await;
+        }
+        stop.send_replace(true);
+        task.await.unwrap();
+        assert_eq!(asking.held(0).await.unwrap(), None);
     });
 }

@@ -243,7 +243,7 @@ impl ReplicatedOrdering {
 
     /// Says that a record was applied of which the commit is this.
     pub(super) fn applied(&self, position: Position, stamp_ms: u64, commit: &Commit) {
-        self.clock.hear(stamp_ms, self.place.has_been_at_the_end());
+        self.clock.hear(stamp_ms, self.place.has_caught_up());
         for change in &commit.side_records {
             match change.key {
                 SideRecordKey::Retry(_) => self.idempotent_writes.noted(change),
@@ -323,6 +323,7 @@ impl Work {
             position: self.applied,
             reign: self.reign(),
             is_in_flight: replica.is_in_flight(),
+            has_caught_up: false,
             is_behind: replica.is_behind(),
             halted: replica.halted().cloned(),
         }

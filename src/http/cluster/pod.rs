@@ -82,7 +82,7 @@ impl Cluster {
             );
             return Err(HttpError::PodNotReady { reason });
         }
-        let readiness = readiness::of(engine, &self.leaders, &self.staleness);
+        let readiness = readiness::of(&engine.lane_states(), &self.leaders, &self.staleness);
         readiness.map_err(|reason| HttpError::PodNotReady { reason })
     }
 

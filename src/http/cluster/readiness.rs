@@ -1,6 +1,6 @@
 //! What `/readyz` says of the cluster.
 
-use crate::engine::Engine;
+use crate::engine::LaneState;
 use crate::replication::Leaders;
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
@@ -57,15 +57,13 @@ impl Staleness {
 /// # Errors
 /// The pod is not ready: its answers may be old, or will never be new.
 pub(super) fn of(
-    engine: &Engine,
+    states: &[LaneState],
     leaders: &Leaders,
     staleness: &Staleness,
 ) -> Result<String, String> {
-    let states = engine.lane_states();
     let lanes = states.len();
     let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();
-    let count =
-        |is: fn(&crate::engine::LaneState) -> bool| states.iter().filter(|it| is(it)).count();
+    let count = |is: fn(&LaneState) -> bool| states.iter().filter(|it| is(it)).count();
     let halted = count(|it| it.halted.is_some());
     if halted > 0 {
         return Err(format!(
@@ -76,6 +74,12 @@ pub(super) fn of(
     if lacking > 0 {
         return Err(format!(
             "{lacking} of {lanes} lanes lack records that the commit log no longer has: the pod needs the state of another one"
+        ));
+    }
+    let catching_up = count(|it| !it.has_caught_up);
+    if catching_up > 0 {
+        return Err(format!(
+            "{catching_up} of {lanes} lanes have not applied yet what the commit log had when this pod started"
         ));
     }
     let behind = staleness.lanes_behind(&own, Instant::now());
@@ -104,6 +108,27 @@ pub(super) fn of(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replication::{HistoryHash, Position};
+
+    #[test]
+    fn a_pod_is_not_ready_before_it_has_applied_what_the_log_had() {
+        let (leaders, staleness) = (Leaders::of_none(2), Staleness::new(2));
+        let lane = |has_caught_up| LaneState {
+            position: Position {
+                sequence: 0,
+                history: HistoryHash::of(b""),
+            },
+            reign: None,
+            is_in_flight: false,
+            has_caught_up,
+            is_behind: false,
+            halted: None,
+        };
+        let said = of(&[lane(true), lane(false)], &leaders, &staleness).unwrap_err();
+        assert!(said.starts_with("1 of 2 lanes have not applied"), "{said}");
+        let said = of(&[lane(true), lane(true)], &leaders, &staleness).unwrap();
+        assert!(said.starts_with("no_leader: 2 of 2"), "{said}");
+    }
 
     #[test]
     fn a_pod_is_behind_if_it_has_not_reached_in_time_what_another_had() {

@@ -95,10 +95,15 @@ impl LeaseKeeping {
         }
     }
 
-    /// Keeps the lease of a lane until it is told to stop, then gives it to another
-    /// pod, or back. Tells the lane whenever it is held or lost, and now and then to
+    /// Keeps the lease of a lane, once that has caught up, until it is told to stop, then
+    /// gives it to another pod, or back. Tells the lane whenever it is held or lost, and now and then to
     /// look at the log.
     pub async fn keep(&self, lane: u32, kept: impl KeptLane, mut stop: watch::Receiver<bool>) {
+        // Whoever leads before keeps all changes waiting until all is read.
+        tokio::select! {
+            () = kept.caught_up() => {}
+            _ = stop.changed() => {}
+        }
         let mut lease = KeptLease {
             lane,
             keeper: LeaseKeeper::new(self.ttl, Instant::now()),

@@ -72,7 +72,7 @@ impl Pods {
         let engine = join_with(pages, membership, &options).unwrap();
         let lanes = &engine.state.clustered.as_ref().unwrap().lanes;
         wait_until("it has read to the end", || {
-            lanes.iter().all(|it| it.place.has_been_at_the_end())
+            lanes.iter().all(|it| it.place.has_caught_up())
         });
         Pod {
             engine,

@@ -6,10 +6,13 @@ use crate::engine::membership::{JoinError, Membership};
 use crate::engine::{Engine, EngineError, LaneState};
 use crate::metrics::Metrics;
 use crate::replication::tests::shared_log::SharedLog;
-use crate::replication::{CommitLog, Event, Halt, MessageId, Position, Record, Writer};
+use crate::replication::{
+    CommitLog, Event, Halt, KeptLane as _, MessageId, Position, Record, Writer,
+};
 use crate::store::PageStore;
 use crate::store::memory::MemoryStore;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_starts_again_reads_what_it_lacks_and_a_new_one_everything() {
@@ -45,6 +48,39 @@ async fn a_pod_that_starts_again_reads_what_it_lacks_and_a_new_one_everything() 
     create(&leader, "new", 0, 100).await;
     add(&leader, "new", 0..50, None).await.unwrap();
     cluster.check_equal().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_has_caught_up_once_it_has_applied_what_the_log_had_and_not_before() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    for number in 0..KINDS {
+        create(&leader, &format!("f{number}"), number, 500).await;
+    }
+    cluster.level();
+    let newest = |lane| cluster.log.newest(lane).unwrap();
+    let with_records: Vec<u32> = (0..LANES).filter(|&lane| newest(lane) > 0).collect();
+    assert!(!with_records.is_empty());
+    // It reads all of them, and can't apply them yet.
+    cluster.failures.set(100);
+    let new = cluster.start(MemoryStore::new()).unwrap();
+    let late = || -> Vec<u32> {
+        let states = (0..).zip(new.engine.lane_states());
+        let late = states.filter(|(_, it)| !it.has_caught_up);
+        late.map(|(lane, _)| lane).collect()
+    };
+    wait_until("the others have caught up", || late() == with_records);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(late(), with_records);
+    cluster.failures.set(0);
+    for lane in 0..LANES {
+        (new.engine.clone(), lane).caught_up().await;
+        let at = new.engine.lane_states()[lane as usize].position.sequence;
+        assert!(at >= newest(lane), "lane {lane}: {at}");
+    }
+    assert!(late().is_empty());
+    new.engine.halt();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
