@@ -104,7 +104,7 @@ impl Announcing {
         self.start_again_if_behind(&pods, &states);
         let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();
         if let Some(cluster) = self.app.cluster() {
-            cluster.staleness().note(&own, &furthest, Instant::now());
+            cluster.staleness().note(&own, &furthest, now);
             cluster.see(pods);
         }
         for (lane, (own, furthest)) in own.iter().zip(&furthest).enumerate() {
