@@ -22,6 +22,7 @@ RUN cargo chef prepare --bin cuckood --recipe-path recipe.json
 # whenever the sources do.
 FROM chef AS build
 COPY --from=plan /build/recipe.json recipe.json
+COPY .cargo .cargo
 RUN cargo chef cook --release --locked --bin cuckood --recipe-path recipe.json
 COPY . .
 RUN cargo build --release --locked --bin cuckood \
