@@ -111,6 +111,7 @@ pub use ops::imports::{
     Import, ImportId, ImportLines, ImportState, MAX_IMPORT_ID_LENGTH, MAX_ITEMS_AT_ONCE,
     PROGRESS_KEPT_FOR,
 };
+pub use ops::names::Chosen;
 pub use ops::slots::{MAX_SLOT_BYTES, SlotView, Slots};
 pub use ops::values::{
     Entries, EntryValues, Listed, MAX_LISTED_BYTES, MAX_LISTED_VALUES, Replacements,

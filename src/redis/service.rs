@@ -335,7 +335,7 @@ impl ClientInfo {
     pub(crate) fn line(&self) -> String {
         let texts = self.texts.lock();
         format!(
-            "id={} addr={} laddr={} fd=0 name={} age={} idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 user={} lib-name={} lib-ver={} resp={}",
+            "id={} addr={} laddr={} fd=0 name={} age={} idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 user={} lib-name={} lib-ver={} resp={}\n",
             self.id,
             self.peer,
             self.local,

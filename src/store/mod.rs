@@ -67,7 +67,7 @@ pub use error::{Cause, StoreError};
 pub use kv::{Condition, FrozenFile, FrozenStore, KeyValueStore, WalSync, Writes};
 pub use page_store::{LANE_PAST_LEAST, LANE_PAST_RECORDS, NUMBERS_OF_AN_EPOCH, PageStore};
 pub use pending::{Pending, PendingOperations};
-pub use snapshot::{EachPage, EachRecord, ListedName, Snapshot};
+pub use snapshot::{EachPage, EachRecord, ListedName, NamedEnd, Snapshot};
 pub use values::{
     Due, Expiry, Garbage, KeyTotals, LanePosition, ScrubPosition, SideRecord, SideRecordKey,
     SideRecordTotals, StoredFilter,

@@ -10,7 +10,7 @@ use super::kv::{
     Reader,
 };
 use super::pending::Pending;
-use super::snapshot::{EachRecord, Snapshot, one, replay};
+use super::snapshot::{EachRecord, NamedEnd, Snapshot, one, replay};
 use super::values::{
     Due, Garbage, LanePosition, ScrubPosition, SideRecord, SideRecordKey, SideRecordTotals,
     StoredFilter,
@@ -415,18 +415,39 @@ impl PageStore {
         Ok(names.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// Lists up to `limit` filters by their numbers, from one on. One that is
-    /// removed meanwhile may be listed without its description.
+    /// Up to `limit` names that start with `prefix` and are greater than `after`, in
+    /// byte order, and when their filters end.
     ///
     /// # Errors
     /// Corrupt or unreadable bytes.
-    pub fn filters_by_number(
+    pub fn named_ends(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<NamedEnd>, StoreError> {
+        let _pending = self.pending.reads.begin();
+        let snapshot = self.snapshot();
+        let names = snapshot.names(prefix, after, limit)?;
+        let ids: Result<Vec<_>, _> = names.into_iter().map(|(_, id)| id).collect();
+        snapshot.named_ends(&ids?)
+    }
+
+    /// The same of up to `limit` filters by their numbers, from one on, and the last
+    /// of these numbers, if there may be more.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn named_ends_by_number(
         &self,
         from: FilterId,
         limit: usize,
-    ) -> Result<Vec<(FilterId, Option<StoredFilter>)>, StoreError> {
+    ) -> Result<(Vec<NamedEnd>, Option<FilterId>), StoreError> {
         let _pending = self.pending.reads.begin();
-        self.snapshot().filters_by_number(from, limit)
+        let snapshot = self.snapshot();
+        let ids = snapshot.filter_ids(from, limit)?;
+        let last = ids.last().copied().filter(|_| ids.len() == limit);
+        Ok((snapshot.named_ends(&ids)?, last))
     }
 
     /// Reserves `count` filter numbers that were never handed out before and

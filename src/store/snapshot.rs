@@ -3,7 +3,7 @@
 use super::error::StoreError;
 use super::format;
 use super::kv::{Caching, Column, KeyValueStore, Reader};
-use super::values::{Garbage, StoredFilter};
+use super::values::{Expiry, Garbage, StoredFilter};
 use crate::page::{FilterId, PageId, Sequence};
 use std::ops::{ControlFlow, Range, RangeInclusive};
 
@@ -21,6 +21,9 @@ pub type EachPage<'a> =
 
 /// A name, and the number it leads to or what is wrong with that.
 pub type ListedName = (String, Result<FilterId, StoreError>);
+
+/// A name, and when its filter ends.
+pub type NamedEnd = (String, Option<Expiry>);
 
 /// A store as it was at one moment.
 pub struct Snapshot<'a> {
@@ -133,18 +136,31 @@ impl<'a> Snapshot<'a> {
         Ok(ids)
     }
 
-    /// Up to `limit` filters by their numbers, from one on.
+    /// The names of filters, and when these end, by their numbers, which are
+    /// distinct. What is not there is left out.
     ///
     /// # Errors
     /// Corrupt or unreadable bytes.
-    pub fn filters_by_number(
-        &self,
-        from: FilterId,
-        limit: usize,
-    ) -> Result<Vec<(FilterId, Option<StoredFilter>)>, StoreError> {
-        let ids = self.filter_ids(from, limit)?;
-        let found = self.filters(&ids)?;
-        Ok(ids.into_iter().zip(found).collect())
+    pub fn named_ends(&self, ids: &[FilterId]) -> Result<Vec<NamedEnd>, StoreError> {
+        let of = |&id| [format::filter_name_key(id), format::filter_expiry_key(id)];
+        let keys: Vec<[u8; 9]> = ids.iter().flat_map(of).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 9]>::as_slice).collect();
+        let (mut found, mut name) = (Vec::with_capacity(ids.len()), None);
+        self.reader
+            .get_many(Column::Filters, &keys, &mut |at, value| {
+                let Some(&id) = ids.get(at / 2) else {
+                    return Ok(());
+                };
+                if at.is_multiple_of(2) {
+                    let opened = value.map(|value| format::open_filter_name(id, value));
+                    name = opened.transpose()?;
+                } else if let Some(name) = name.take() {
+                    let end = value.map(|value| format::open_filter_expiry(id, value));
+                    found.push((name, end.transpose()?));
+                }
+                Ok(())
+            })?;
+        Ok(found)
     }
 
     /// What waits on the reclaim list of some filters, in no order.

@@ -21,6 +21,7 @@ mod keyspace;
 mod limits;
 #[path = "../api/listening.rs"]
 mod listening;
+mod multiplied;
 #[path = "../api/no_shares.rs"]
 mod no_shares;
 mod pipelines;

@@ -12,7 +12,7 @@ use crate::engine::name::FilterName;
 use crate::engine::state::{Engine, EngineState};
 use crate::engine::ttl::{self, list_live};
 use crate::page::FilterId;
-use crate::store::{Expiry, StoreError};
+use crate::store::Expiry;
 use std::sync::Arc;
 
 impl Engine {
@@ -139,63 +139,6 @@ impl Engine {
     /// The engine's time, in milliseconds since 1970.
     pub fn now_ms(&self) -> u64 {
         self.state.clock.now_ms()
-    }
-
-    /// How many filters there are whose names start with `prefix`; those that
-    /// ended a moment ago may count. Reads all of these names.
-    ///
-    /// # Errors
-    /// The store can't be read.
-    pub async fn count_filters(&self, prefix: &str) -> Result<u64, EngineError> {
-        const AT_ONCE: usize = 4096;
-        let (mut count, mut after) = (0, None);
-        loop {
-            let (store, prefix) = (Arc::clone(&self.state.store), prefix.to_owned());
-            let listing = move || {
-                let names = store.names(&prefix, after.as_deref(), AT_ONCE)?;
-                Ok::<_, StoreError>(names)
-            };
-            let names = self.state.store_work.run(&self.caller, listing).await??;
-            count += names.len() as u64;
-            after = match names.len() < AT_ONCE {
-                true => return Ok(count),
-                false => names.into_iter().next_back(),
-            };
-        }
-    }
-
-    /// Filters by their numbers, which grow and are never used again: up to
-    /// `limit` behind `after`, those whose names do not start with `prefix` left
-    /// out; and the last number that was looked at, `None` at the end.
-    ///
-    /// # Errors
-    /// The store can't be read.
-    pub async fn filters_by_number(
-        &self,
-        prefix: &str,
-        after: u64,
-        limit: usize,
-    ) -> Result<(Vec<FilterName>, Option<u64>), EngineError> {
-        let (store, now_ms) = (Arc::clone(&self.state.store), self.state.clock.now_ms());
-        let prefix = prefix.to_owned();
-        let listing = move || {
-            let Some(from) = after.checked_add(1) else {
-                return Ok((Vec::new(), None));
-            };
-            let found = store.filters_by_number(FilterId(from), limit)?;
-            let is_last = found.len() < limit;
-            let last = found.last().map(|&(id, _)| id.0).filter(|_| !is_last);
-            let mut names = Vec::with_capacity(found.len());
-            for (_, filter) in found {
-                // One that was removed meanwhile.
-                let Some(filter) = filter else { continue };
-                if filter.name.starts_with(&prefix) && !ttl::has_ended(filter.expiry, now_ms) {
-                    names.push(stored_name(&filter)?);
-                }
-            }
-            Ok::<_, StoreError>((names, last))
-        };
-        Ok(self.state.store_work.run(&self.caller, listing).await??)
     }
 
     /// Deletes a filter with everything in it. The cost does not depend on its

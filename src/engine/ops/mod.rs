@@ -9,6 +9,7 @@
 //! | `locate` | in which slots an item lies |
 //! | `create` | make a filter, or say what it would be |
 //! | `filters` | describe, list and remove filters, set their time to live |
+//! | `names` | count names of filters, and list them |
 //! | `compaction` | compact a filter, and say how far that is |
 //! | `imports` | streams of items of any length |
 //! | `slots` | hand out the slots of a filter, part by part |
@@ -23,5 +24,6 @@ pub(super) mod imports;
 mod items;
 mod locate;
 mod lookup;
+pub(super) mod names;
 pub(super) mod slots;
 pub(super) mod values;

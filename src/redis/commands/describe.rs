@@ -6,6 +6,9 @@ use crate::access::Scope;
 use crate::redis::protocol::batch::Words;
 use crate::redis::protocol::encode::Replies;
 
+/// Bytes that describe one command, at most.
+pub(crate) const MOST_BYTES: usize = 1024;
+
 /// Answers `COMMAND`.
 pub(crate) fn command(words: Words<'_>, replies: &mut Replies) {
     let subcommand = words.get(1).to_ascii_lowercase();
@@ -262,8 +265,17 @@ mod tests {
             replies.speak(version);
             TABLE.iter().for_each(|spec| info(spec, &mut replies));
             docs(TABLE.iter(), TABLE.len(), &mut replies);
+            let all = replies.len();
+            for spec in TABLE {
+                let before = replies.len();
+                info(spec, &mut replies);
+                assert!(replies.len() - before <= MOST_BYTES, "{}", spec.name);
+                let before = replies.len();
+                docs(std::iter::once(spec), 1, &mut replies);
+                assert!(replies.len() - before <= MOST_BYTES, "{}", spec.name);
+            }
             let mut parser = redis::Parser::new();
-            let mut bytes = replies.bytes();
+            let mut bytes = &replies.bytes()[..all];
             for _ in 0..TABLE.len() + 1 {
                 parser.parse_value(&mut bytes).unwrap();
             }

@@ -41,6 +41,14 @@ pub(crate) fn arity_of(command: &str, subcommand: &[u8]) -> String {
     format!("ERR wrong number of arguments for '{command}|{subcommand}' command")
 }
 
+/// Of a command that asks for too much at once.
+pub(crate) fn too_long(spec: &Spec, words: usize, bytes: usize) -> String {
+    format!(
+        "ERR '{}' has {words} words and {bytes} bytes at most: send several commands",
+        spec.name
+    )
+}
+
 /// Of a subcommand that is none.
 pub(crate) fn unknown_subcommand(words: Words<'_>) -> String {
     format!(

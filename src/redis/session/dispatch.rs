@@ -11,6 +11,11 @@ use crate::redis::commands::table::{Keys, Spec, Verb, find};
 use crate::redis::protocol::batch::{Batch, Words};
 use crate::redis::protocol::decode::Dropped;
 
+/// Words, and bytes of them, of a command that is about no key. What these reply
+/// follows from what they were asked, some of it many times over.
+const MOST_WORDS: usize = 128;
+const MOST_BYTES: usize = 64 << 10;
+
 impl Session {
     /// Works on the commands of a batch from one on that can be worked on
     /// together, and says which one comes next.
@@ -112,6 +117,9 @@ impl Session {
             return Err(errors::arity(spec).into());
         }
         self.permit(spec)?;
+        if spec.keys == Keys::None && is_long(words) {
+            return Err(errors::too_long(spec, MOST_WORDS, MOST_BYTES).into());
+        }
         for key in keys_of(spec, words) {
             self.permit_key(key)?;
         }
@@ -132,7 +140,10 @@ impl Session {
             Verb::Quit => self.quit(),
             Verb::Reset => self.reset(),
             Verb::Client => self.client(words)?,
-            Verb::Command => describe::command(words, &mut self.replies),
+            Verb::Command => {
+                self.hold_reply(words.len() * describe::MOST_BYTES)?;
+                describe::command(words, &mut self.replies);
+            }
             Verb::Multi => self.begin_transaction()?,
             Verb::Exec => self.exec().await?,
             Verb::Discard => self.discard()?,
@@ -157,6 +168,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+fn is_long(words: Words<'_>) -> bool {
+    let bytes = || words.iter().map(<[u8]>::len).sum::<usize>();
+    words.len() > MOST_WORDS || bytes() > MOST_BYTES
 }
 
 /// The words of a command that are keys.

@@ -2,13 +2,15 @@
 
 use super::failure::Failure;
 use super::state::{Session, name_of};
-use crate::engine::{Created, EngineError, FilterName};
+use crate::engine::{Chosen, Created, EngineError, FilterName};
 use crate::redis::commands::errors::{self, SYNTAX};
+use crate::redis::commands::glob::Pattern;
 use crate::redis::commands::keyspace::{self, TYPE};
 use crate::redis::commands::table::{Spec, Verb};
-use crate::redis::commands::{filter, glob, reserve};
+use crate::redis::commands::{filter, reserve};
 use crate::redis::protocol::batch::Words;
 use crate::redis::protocol::number::integer;
+use std::sync::Arc;
 
 /// Filters that are looked at at once where all of them are.
 const FILTERS_AT_ONCE: usize = 1000;
@@ -108,6 +110,8 @@ impl Session {
         let mut count = 0;
         for key in words.from(1).iter() {
             count += i64::from(engine.has_filter(&name_of(key)?).await?);
+            // There may be many, and each may be answered at once.
+            tokio::task::coop::consume_budget().await;
         }
         self.replies.integer(count);
         Ok(())
@@ -125,57 +129,64 @@ impl Session {
 
     async fn scan(&mut self, words: Words<'_>) -> Result<(), Failure> {
         let scan = keyspace::scan(words)?;
+        let patterns = Pattern::all(scan.pattern.into_iter())?;
+        let chosen: Chosen = Arc::new(move |name| {
+            scan.is_of_type && patterns.iter().all(|it| it.matches(name.as_bytes()))
+        });
         self.reach_all().await?;
-        let engine = self.engine()?;
-        let (names, last) = engine
-            .filters_by_number(&self.prefix(), scan.after, scan.count)
-            .await?;
-        let matched: Vec<&FilterName> = names
-            .iter()
-            .filter(|_| scan.is_of_type)
-            .filter(|name| matches(scan.pattern, name))
-            .collect();
+        let (engine, prefix) = (self.engine()?, self.prefix());
+        let (names, last) = match self.has_no_prefix() {
+            true => {
+                engine
+                    .names_by_number(scan.after, scan.count, chosen)
+                    .await?
+            }
+            // Numbers would tell how many filters others have made.
+            false => {
+                engine
+                    .names_by_hash(&prefix, scan.after, FILTERS_AT_ONCE, chosen)
+                    .await?
+            }
+        };
+        let held = reply_bytes(&names);
+        self.hold_reply(held)?;
         self.replies.array(2);
         self.replies
             .bulk(last.unwrap_or_default().to_string().as_bytes());
-        self.list(&matched);
+        self.list(&names);
         Ok(())
     }
 
     async fn keys(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        let patterns = Pattern::all([words.get(1)].into_iter())?;
+        let chosen: Chosen =
+            Arc::new(move |name| patterns.iter().all(|it| it.matches(name.as_bytes())));
         self.reach_all().await?;
         let engine = self.engine()?;
         let answers = &self.service.app.admission.answers;
         let (mut matched, mut bytes, mut held) = (Vec::new(), 0, None);
-        let mut after = Some(0);
+        let mut after = Some(None);
         while let Some(from) = after {
             let (names, last) = engine
-                .filters_by_number(&self.prefix(), from, FILTERS_AT_ONCE)
+                .names_after(&self.prefix(), from, FILTERS_AT_ONCE, Arc::clone(&chosen))
                 .await?;
-            let wanted = names
-                .into_iter()
-                .filter(|name| matches(Some(words.get(1)), name));
             // In memory and in the reply.
-            let from = matched.len();
-            matched.extend(wanted);
-            let new = matched.iter().skip(from);
-            bytes += new
-                .map(|name: &FilterName| 2 * name.as_str().len() + BESIDE_A_NAME)
-                .sum::<usize>();
+            bytes += reply_bytes(&names);
+            matched.extend(names);
             if bytes > FREE_REPLY_BYTES {
                 answers.grow(self.holder(), &mut held, bytes.min(answers.bound()))?;
             }
             if matched.len() > self.service.app.admission.limits.max_batch_items {
                 return Err("ERR KEYS has too many matches for one reply: use SCAN".into());
             }
-            after = last;
+            after = last.map(Some);
         }
         self.held_replies.extend(held);
-        self.list(&matched.iter().collect::<Vec<_>>());
+        self.list(&matched);
         Ok(())
     }
 
-    fn list(&mut self, names: &[&FilterName]) {
+    fn list(&mut self, names: &[FilterName]) {
         self.replies.array(names.len());
         for name in names {
             self.replies.bulk(name.as_str().as_bytes());
@@ -300,7 +311,9 @@ impl Session {
         while let Some(from) = after {
             // As long as it takes: each filter has a deadline of its own.
             let engine = self.engine()?;
-            let (names, last) = engine.filters_by_number("", from, FILTERS_AT_ONCE).await?;
+            let (names, last) = engine
+                .names_by_number(from, FILTERS_AT_ONCE, Arc::new(|_| true))
+                .await?;
             if self.may_pass_on() {
                 let keys = names.iter().map(|name| name.as_str().as_bytes());
                 self.sum(b"del", keys).await?;
@@ -327,6 +340,10 @@ fn is_found<T>(changed: Result<T, EngineError>) -> Result<bool, Failure> {
     }
 }
 
-fn matches(pattern: Option<&[u8]>, name: &FilterName) -> bool {
-    pattern.is_none_or(|pattern| glob::matches(pattern, name.as_str().as_bytes()))
+/// What names take in memory and in a reply.
+fn reply_bytes(names: &[FilterName]) -> usize {
+    let each = names
+        .iter()
+        .map(|name| 2 * name.as_str().len() + BESIDE_A_NAME);
+    each.sum()
 }

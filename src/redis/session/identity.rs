@@ -220,7 +220,7 @@ impl Session {
                 name if name.is_empty() => self.replies.nil(),
                 name => self.replies.bulk(name.as_bytes()),
             },
-            b"info" => self.replies.text(&(self.info.line() + "\n")),
+            b"info" => self.replies.text(&self.info.line()),
             b"setname" => {
                 self.info.note_name(client_name(words.get(2))?);
                 self.replies.ok();
@@ -308,8 +308,9 @@ impl Session {
                 })
                 .into());
         }
-        let lines: Vec<String> = self.service.clients().iter().map(|it| it.line()).collect();
-        self.replies.text(&(lines.join("\n") + "\n"));
+        let lines: String = self.service.clients().iter().map(|it| it.line()).collect();
+        self.hold_reply(2 * lines.len())?;
+        self.replies.text(&lines);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::state::{Session, wall_clock};
 use crate::redis::commands::errors;
-use crate::redis::commands::glob;
+use crate::redis::commands::glob::Pattern;
 use crate::redis::commands::table::{Spec, Verb};
 use crate::redis::protocol::batch::Words;
 use crate::redis::service::REDIS_VERSION;
@@ -61,14 +61,14 @@ impl Session {
             (b"get", _) => return Err(errors::arity_of("config", words.get(1)).into()),
             _ => return Err(errors::unknown_subcommand(words).into()),
         }
-        let settings = self.service.settings();
-        let wanted: Vec<_> = settings
+        let patterns: Vec<_> = words
+            .from(2)
             .iter()
-            .filter(|(name, _)| {
-                let mut patterns = words.from(2).iter();
-                patterns.any(|it| glob::matches(&it.to_ascii_lowercase(), name.as_bytes()))
-            })
+            .map(<[u8]>::to_ascii_lowercase)
             .collect();
+        let patterns = Pattern::all(patterns.iter().map(Vec::as_slice))?;
+        let mut wanted = self.service.settings();
+        wanted.retain(|(name, _)| patterns.iter().any(|it| it.matches(name.as_bytes())));
         self.replies.map(wanted.len());
         for (name, value) in wanted {
             self.replies.bulk(name.as_bytes());

@@ -15,9 +15,17 @@ use crate::redis::commands::errors::{self, excerpt};
 use crate::redis::commands::items::ItemVerb;
 use crate::redis::commands::table::{Spec, find};
 use crate::redis::protocol::batch::{Batch, Words};
+use std::collections::HashSet;
 
 /// Bytes of kept commands beyond which they count against the memory of all.
 const FREE_BYTES: usize = 128 << 10;
+
+/// Filters whose items a transaction is about: each is asked by itself, and they
+/// are all asked at once.
+const MOST_FILTERS: usize = 1024;
+
+/// Bytes of a reply to what is not about items, beside what was sent.
+const REPLY_BYTES: usize = 512;
 
 impl Session {
     pub(super) fn begin_transaction(&mut self) -> Result<(), Failure> {
@@ -85,6 +93,13 @@ impl Session {
         }
         let batch = transaction.commands.into_batch();
         let changed = changed_filter(&batch)?;
+        refuse_many_filters(&batch)?;
+        self.hold_replies(&batch).map_err(|refused| {
+            format!(
+                "EXECABORT Transaction discarded because of: {}",
+                refused.words
+            )
+        })?;
         if let Some(address) = self.transaction_elsewhere(&batch).await? {
             return self.exec_elsewhere(&address, batch).await;
         }
@@ -95,6 +110,8 @@ impl Session {
             let end = end.unwrap_or(batch.len());
             if end == next {
                 self.one_of_transaction(batch.command(next)).await;
+                // There may be many, and each may be done at once.
+                tokio::task::coop::consume_budget().await;
                 next += 1;
                 continue;
             }
@@ -111,6 +128,15 @@ impl Session {
             next = end;
         }
         Ok(())
+    }
+
+    /// Holds memory for the replies to what is not about items; the rest is held when
+    /// it is worked on.
+    fn hold_replies(&mut self, batch: &Batch) -> Result<(), Failure> {
+        let commands = (0..batch.len()).map(|at| batch.command(at));
+        let others = commands.filter(|words| item_command(*words).is_none());
+        let bytes = others.map(|words| REPLY_BYTES + words.iter().map(<[u8]>::len).sum::<usize>());
+        self.hold_reply(bytes.sum())
     }
 
     /// Does one command that stands by itself.
@@ -139,6 +165,22 @@ fn item_command(words: Words<'_>) -> Option<(&'static Spec, ItemVerb)> {
 fn is_boundary(words: Words<'_>) -> bool {
     let spec = find(words.get(0));
     item_command(words).is_none() && spec.is_some_and(|spec| names_keys(spec.verb))
+}
+
+/// # Errors
+/// A transaction is about too many filters.
+fn refuse_many_filters(batch: &Batch) -> Result<(), Failure> {
+    let commands = (0..batch.len()).map(|at| batch.command(at));
+    let of_items = commands.filter(|words| item_command(*words).is_some());
+    let filters: HashSet<&[u8]> = of_items.map(|words| words.get(1)).collect();
+    match filters.len() <= MOST_FILTERS {
+        true => Ok(()),
+        false => Err(format!(
+            "EXECABORT Transaction discarded because of: ERR it is about the items of {} filters, {MOST_FILTERS} are allowed: send several transactions",
+            filters.len()
+        )
+        .into()),
+    }
 }
 
 /// The filter whose items a transaction changes, if it does.
