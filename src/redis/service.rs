@@ -227,7 +227,10 @@ impl Service {
                 "cf-expansion-factor",
                 defaults.expansion.unwrap_or(1).to_string(),
             ),
-            ("cf-max-expansions", defaults.max_expansions.to_string()),
+            (
+                "cf-max-expansions",
+                (defaults.redisbloom_expansions() + 1).to_string(),
+            ),
         ]
     }
 
@@ -311,6 +314,11 @@ impl ClientInfo {
 
     pub(crate) fn note_name(&self, name: String) {
         self.texts.lock().name = name;
+    }
+
+    /// Whether it has shown the key of that name.
+    pub(crate) fn is_of(&self, user: &str) -> bool {
+        self.texts.lock().user.as_deref() == Some(user)
     }
 
     pub(crate) fn note_user(&self, user: &str) {

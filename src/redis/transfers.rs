@@ -17,12 +17,17 @@ const DUMP_IDLE: Duration = Duration::from_secs(60);
 /// How long the next part of a filter that is taken in may take to come.
 const LOAD_IDLE: Duration = Duration::from_secs(30);
 
+/// Ends that are remembered of one caller.
+const ENDED_OF_A_CALLER: usize = 64;
+
 /// Whose transfer it is, and of which filter.
 pub(crate) type TransferKey = (Option<Arc<str>>, FilterName);
 
 /// See the module.
 pub(crate) struct Transfers {
     dumps: Mutex<HashMap<TransferKey, Dump>>,
+    /// Those that came to their end lately, the oldest first.
+    ended: Mutex<Vec<Ended>>,
     loads: Mutex<HashMap<TransferKey, Loading>>,
     /// How many filters are taken in.
     loading: AtomicUsize,
@@ -31,6 +36,13 @@ pub(crate) struct Transfers {
 struct Dump {
     given: Given,
     last: Instant,
+}
+
+/// A filter that was handed out, and where it ended.
+struct Ended {
+    key: TransferKey,
+    at: u64,
+    since: Instant,
 }
 
 /// What is handed out, and what it holds.
@@ -80,6 +92,7 @@ impl Transfers {
     pub(crate) fn new() -> Transfers {
         Transfers {
             dumps: Mutex::default(),
+            ended: Mutex::default(),
             loads: Mutex::default(),
             loading: AtomicUsize::new(0),
         }
@@ -102,6 +115,27 @@ impl Transfers {
     /// Forgets what was handed out.
     pub(crate) fn forget_dump(&self, key: &TransferKey) {
         self.dumps.lock().remove(key);
+        self.ended.lock().retain(|ended| ended.key != *key);
+    }
+
+    /// The same, but for where it ended.
+    pub(crate) fn end_dump(&self, key: TransferKey, at: u64) {
+        self.forget_dump(&key);
+        let mut ended = self.ended.lock();
+        let of_caller = |it: &Ended| it.key.0 == key.0;
+        if ended.iter().filter(|it| of_caller(it)).count() == ENDED_OF_A_CALLER
+            && let Some(oldest) = ended.iter().position(of_caller)
+        {
+            ended.remove(oldest);
+        }
+        let since = Instant::now();
+        ended.push(Ended { key, at, since });
+    }
+
+    /// Whether what was handed out lately ended there.
+    pub(crate) fn has_ended_at(&self, key: &TransferKey, at: u64) -> bool {
+        let ended = self.ended.lock();
+        ended.iter().any(|it| it.at == at && it.key == *key)
     }
 
     /// Whether a filter of this name is being taken in, by anybody.
@@ -155,6 +189,9 @@ impl Transfers {
         self.dumps
             .lock()
             .retain(|_, dump| dump.last.elapsed() < DUMP_IDLE && !has_ended(&dump.given.key));
+        self.ended
+            .lock()
+            .retain(|ended| ended.since.elapsed() < DUMP_IDLE);
         let mut loads = self.loads.lock();
         let is_kept = |loading: &Loading| match loading {
             Loading::Busy => true,

@@ -203,7 +203,8 @@ fn each_filter_of_a_command_that_is_refused_has_its_line() {
     // What is no name of a filter is not written down.
     let mistaken = keyed.add("mistaken", Scope::Admin, None);
     let mut client = keyed.connect(&mistaken);
-    assert!(client.ask(&["DEL", "audit item"]).starts_with(b"-ERR"));
+    let refused = client.ask(&["CF.LOADCHUNK", "audit item", "1", "x"]);
+    assert!(refused.starts_with(b"-ERR"));
     let [line] = audited("caller", "mistaken").try_into().unwrap();
     assert_eq!(line["outcome"], REFUSED);
     assert!(!line.contains_key("filter"));

@@ -225,6 +225,49 @@ fn a_dump_is_of_one_moment() {
     );
 }
 
+/// The reply to the last part may be lost on its way.
+#[test]
+fn the_end_of_a_dump_may_be_asked_for_again() {
+    let server = classic();
+    let (mut client, mut other) = (server.connect(), server.connect());
+    client.expect("CF.ADD k a", ":1\\r\\n");
+    let parts = dump(&mut client, "k");
+    let (end, _) = parts[parts.len() - 1];
+    for client in [&mut client, &mut other] {
+        client.expect(&format!("CF.SCANDUMP k {end}"), "*2\\r\\n:0\\r\\n$-1\\r\\n");
+    }
+    // Of the rest nothing is left, and its place is free.
+    assert!(client.tell("CF.SCANDUMP k 1").starts_with("-ERR no dump"));
+    assert!(
+        client
+            .tell(&format!("CF.SCANDUMP k {}", end + 1))
+            .starts_with("-ERR no dump")
+    );
+    // Many of one caller are not all remembered.
+    for filter in 0..64 {
+        client.expect(&format!("CF.ADD k{filter} a"), ":1\\r\\n");
+        dump(&mut client, &format!("k{filter}"));
+    }
+    assert!(
+        client
+            .tell(&format!("CF.SCANDUMP k {end}"))
+            .starts_with("-ERR no dump")
+    );
+    assert!(
+        client
+            .tell(&format!("CF.SCANDUMP k63 {end}"))
+            .starts_with("*2")
+    );
+    // What begins anew forgets the end of before.
+    assert!(client.tell("CF.SCANDUMP k63 0").starts_with("*2\\r\\n:1"));
+    client.expect("CF.ADD k63 b", ":1\\r\\n");
+    assert!(
+        client
+            .tell(&format!("CF.SCANDUMP k63 {end}"))
+            .starts_with("-ERR no dump")
+    );
+}
+
 #[test]
 fn torn_and_hostile_dumps_are_refused() {
     let server = classic();
@@ -299,11 +342,28 @@ fn torn_and_hostile_dumps_are_refused() {
         "-Couldn\\'t load chunk!\\r\\n"
     );
     assert_eq!(ask(&mut client, "x", 1, header), "-ERR item exists\\r\\n");
-    // An empty one is there at once.
+    // An empty one is there at once. What follows are its slots, or a part of them.
     let mut empty = header.clone();
     empty[..8].fill(0);
     assert_eq!(ask(&mut client, "e", 1, &empty), "+OK\\r\\n");
-    assert_eq!(ask(&mut client, "e", 1025, &[0; 1024]), "+OK\\r\\n");
+    for (end, bytes, is_part) in [
+        (1025, 1024, true),
+        (513, 512, true),
+        (1025, 1, true),
+        (2, 1, true),
+        (1025, 0, false),
+        (2, 2, false),
+        (1026, 1, false),
+        (i64::MAX, 1024, false),
+        (1025, 1025, false),
+    ] {
+        let expected = match is_part {
+            true => "+OK\\r\\n",
+            false => "-Couldn\\'t load chunk!\\r\\n",
+        };
+        let told = ask(&mut client, "e", end, &vec![0; bytes]);
+        assert_eq!(told, expected, "{end} {bytes}");
+    }
     client.expect("CF.ADD e a", ":1\\r\\n");
 }
 

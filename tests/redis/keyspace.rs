@@ -1,6 +1,10 @@
 //! Whole filters: keys, lists, time.
 
+use crate::keyed::Keyed;
 use crate::server::{Server, Setup};
+use crate::wire::Client;
+use cuckood::access::Scope;
+use cuckood::chain::params::Defaults;
 use std::collections::BTreeSet;
 
 #[test]
@@ -28,13 +32,154 @@ fn keys_are_any_visible_ascii() {
         );
         for words in [
             ["CF.ADD", key, "a"].as_slice(),
-            &["CF.EXISTS", key, "a"],
-            &["CF.INFO", key],
-            &["DEL", key],
+            &["CF.INSERT", key, "ITEMS", "a"],
+            &["CF.RESERVE", key, "100"],
+            &["CF.LOADCHUNK", key, "1", "x"],
         ] {
             let reply = client.ask(words);
             assert_eq!(String::from_utf8_lossy(&reply), expected, "{words:?}");
         }
+    }
+}
+
+/// Whatever a key is, a question about it is answered as if there were no filter.
+#[test]
+fn of_what_can_not_be_a_key_there_is_none() {
+    let server = Server::start();
+    for mut client in [server.connect(), server.connect_resp3()] {
+        let longer = [b'k'; 256];
+        for key in [
+            b"".as_slice(),
+            b".",
+            b"a b",
+            b"\xff\xfe",
+            b"\r\n",
+            &longer,
+            b"none",
+        ] {
+            for (line, reply) in [
+                ("CF.EXISTS @ a", ":0"),
+                ("CF.MEXISTS @ a b", "*2\\r\\n:0\\r\\n:0"),
+                ("CF.COUNT @ a", ":0"),
+                ("CF.DEL @ a", "-Not found"),
+                ("CF.INSERT @ NOCREATE ITEMS a", "-ERR not found"),
+                ("CF.INFO @", "-ERR not found"),
+                ("CF.DEBUG @", "-ERR not found"),
+                ("CF.SCANDUMP @ 0", "-ERR not found"),
+                ("CF.SCANDUMP @ 2", "-ERR not found"),
+                ("CF.LOADCHUNK @ 2 x", "-ERR not found"),
+                ("CF.COMPACT @", "-Cuckoo filter was not found"),
+                ("EXISTS @", ":0"),
+                ("EXISTS @ @", ":0"),
+                ("TYPE @", "+none"),
+                ("DEL @ @", ":0"),
+                ("UNLINK @", ":0"),
+                ("TTL @", ":-2"),
+                ("EXPIRE @ 10", ":0"),
+                ("EXPIREAT @ 1", ":0"),
+                ("PERSIST @", ":0"),
+                ("MEMORY USAGE @", "$-1"),
+            ] {
+                let words: Vec<&[u8]> = line
+                    .split(' ')
+                    .map(|word| if word == "@" { key } else { word.as_bytes() })
+                    .collect();
+                let told = client.ask(&words).escape_ascii().to_string();
+                let told = told.replace("#f", ":0").replace('_', "$-1");
+                assert_eq!(
+                    told,
+                    format!("{reply}\\r\\n"),
+                    "{line} {}",
+                    key.escape_ascii()
+                );
+            }
+        }
+    }
+}
+
+/// A key with a prefix is told the same, whatever others have and do.
+#[test]
+fn a_key_with_a_prefix_learns_nothing_of_others() {
+    let (keyed, root) = Keyed::start(None);
+    let shop = keyed.add("shop", Scope::Admin, Some("shop:"));
+    let mut other = keyed.server.connect();
+    other.expect(&format!("AUTH {}", root.as_str()), "+OK\\r\\n");
+    let mut client = keyed.server.connect();
+    client.expect(&format!("AUTH {}", shop.as_str()), "+OK\\r\\n");
+    let own = 2500;
+    for filter in 0..own {
+        client.expect(&format!("CF.RESERVE shop:{filter} 4"), "+OK\\r\\n");
+        if filter % 100 == 0 {
+            other.expect(&format!("CF.ADD between:{filter} a"), ":1\\r\\n");
+        }
+    }
+    // What stays is seen once, although what was seen is deleted on the way.
+    let scan = |client: &mut Client, deletes: bool| {
+        let (mut cursors, mut seen) = (vec!["0".to_owned()], BTreeSet::new());
+        loop {
+            let cursor = cursors.last().unwrap().clone();
+            let reply = client.ask(&["SCAN", &cursor, "COUNT", "7"]);
+            let text = String::from_utf8(reply).unwrap();
+            let words: Vec<&str> = text.split("\r\n").filter(|it| !it.is_empty()).collect();
+            cursors.push(words[2].to_owned());
+            for name in words.iter().filter(|it| it.starts_with("shop:")) {
+                assert!(seen.insert((*name).to_owned()), "{name}");
+            }
+            assert!(!text.contains("between") && !text.contains("other"));
+            if deletes && words.len() > 4 {
+                client.expect(&format!("DEL {}", words[5]), ":1\\r\\n");
+            }
+            if cursors.last().unwrap() == "0" {
+                return (cursors, seen);
+            }
+        }
+    };
+    let (before, seen) = scan(&mut client, false);
+    assert_eq!(seen.len(), own);
+    assert_eq!(before.len(), 4);
+    let clients = |client: &mut Client| client.tell("INFO clients");
+    assert!(clients(&mut client).contains("connected_clients:1\\r"));
+    let mut others: Vec<Client> = Vec::new();
+    for filter in 0..30 {
+        other.expect(&format!("CF.ADD other:{filter} a"), ":1\\r\\n");
+        others.push(keyed.server.connect());
+        others[filter].expect(&format!("AUTH {}", root.as_str()), "+OK\\r\\n");
+    }
+    assert_eq!(scan(&mut client, false).0, before);
+    assert!(clients(&mut client).contains("connected_clients:1\\r"));
+    assert!(clients(&mut other).contains("connected_clients:32\\r"));
+    assert_eq!(scan(&mut client, true).1.len(), own);
+}
+
+/// RedisBloom's number of sub-filters is that of all of them.
+#[test]
+fn a_filter_has_as_many_sub_filters_as_the_setting_says() {
+    for (max_expansions, max_chain_length, all) in
+        [(32, 64, 32), (5, 64, 5), (32, 8, 8), (0, 64, 1)]
+    {
+        let server = Server::with(Setup {
+            defaults: Defaults {
+                max_expansions,
+                max_chain_length,
+                ..Defaults::default()
+            },
+            ..Setup::default()
+        });
+        let mut client = server.connect();
+        let setting = client.tell("CONFIG GET cf-max-expansions");
+        assert!(
+            setting.ends_with(&format!("\\r\\n{all}\\r\\n")),
+            "{setting}"
+        );
+        client.expect("CF.RESERVE k 4 BUCKETSIZE 2", "+OK\\r\\n");
+        let full = (0..1000).map(|item| client.tell(&format!("CF.ADD k i{item}")));
+        let refused = full.last().unwrap();
+        assert_eq!(refused, "-Maximum expansions reached\\r\\n");
+        let info = client.tell("CF.INFO k");
+        assert!(
+            info.contains(&format!("Number of filters\\r\\n:{all}\\r")),
+            "{info}"
+        );
     }
 }
 

@@ -77,6 +77,10 @@ impl Server {
             keys: setup.keys,
         };
         let app = App::new(Arc::clone(&metrics), setup.limits, access);
+        let redis = RedisOptions {
+            defaults: setup.defaults.clone(),
+            ..setup.redis
+        };
         let engine = setup.is_open.then(|| {
             let store = Arc::new(PageStore::open(setup.store).unwrap());
             let options = EngineOptions {
@@ -111,7 +115,7 @@ impl Server {
             listener,
             tls: setup.tls,
         };
-        let serving = serve(endpoint, app, setup.redis, setup.server, async move {
+        let serving = serve(endpoint, app, redis, setup.server, async move {
             let _ = stopped.await;
         });
         let task = Some(runtime.spawn(serving));

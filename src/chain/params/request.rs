@@ -109,6 +109,13 @@ impl Defaults {
         let most = self.max_chain_length.saturating_sub(1);
         most.min(u64::from(u16::MAX))
     }
+
+    /// Expansions of a filter that does not say, and is to be as RedisBloom's: there
+    /// the first sub-filter counts, too.
+    pub fn redisbloom_expansions(&self) -> u64 {
+        let beyond_the_first = self.max_expansions.saturating_sub(1);
+        beyond_the_first.min(self.most_expansions())
+    }
 }
 
 /// RedisBloom rounds the growth factor up to a power of two; 0 stays 0.

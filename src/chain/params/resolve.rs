@@ -89,6 +89,9 @@ fn max_expansions(
     };
     let given = match request.max_expansions {
         Some(given) => given,
+        None if request.capacity_in_slots && kind == LayoutKind::Classic => {
+            defaults.redisbloom_expansions()
+        }
         // A default never refuses what was asked for.
         None => defaults.max_expansions.min(most),
     };

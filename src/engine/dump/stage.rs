@@ -98,7 +98,7 @@ impl Intake {
             deletions: header.deletions,
             created_at_ms: self.now_ms,
             max_filter_bytes: self.max_filter_bytes(),
-            max_expansions: defaults.max_expansions.min(defaults.most_expansions()),
+            max_expansions: defaults.redisbloom_expansions(),
         })
         .ok_or_else(|| DumpError::corrupt("a filter can't have its number of buckets here"))?;
         Ok(ForeignIntake {

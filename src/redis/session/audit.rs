@@ -3,7 +3,7 @@
 
 use super::dispatch::keys_of;
 use super::failure::Failure;
-use super::state::Session;
+use super::state::{Session, known_name};
 use crate::access::audit::{Outcome, TARGET};
 use crate::engine::{EngineError, FilterName};
 use crate::http::Principal;
@@ -75,9 +75,7 @@ impl Session {
         };
         for key in keys_of(spec, words).skip(audited) {
             // What can't be a name is not written down.
-            let text = std::str::from_utf8(key).ok();
-            let filter = text.and_then(|text| FilterName::parse(text).ok());
-            refuse(filter);
+            refuse(known_name(key));
         }
         if audited == 0 && keys_of(spec, words).next().is_none() {
             refuse(None);

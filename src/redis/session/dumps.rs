@@ -1,10 +1,11 @@
 //! `CF.SCANDUMP` and `CF.LOADCHUNK`: filters on their way from RedisBloom and back.
 
 use super::failure::Failure;
-use super::state::{Session, name_of};
+use super::state::{Session, known_name, name_of};
+use crate::chain::params::LayoutKind;
 use crate::engine::scandump::{HEADER_BYTES, Header};
 use crate::engine::{
-    Adopted, EngineError, FilterName, ForeignIntake, Replace, RestoreError, Slots,
+    Adopted, EngineError, FilterInfo, FilterName, ForeignIntake, Replace, RestoreError, Slots,
 };
 use crate::http::paces;
 use crate::redis::commands::errors::{self, IS_LOADING, NOT_FOUND};
@@ -39,7 +40,7 @@ impl Session {
     pub(super) async fn scan_dump(&mut self, words: Words<'_>) -> Result<(), Failure> {
         let iterator = integer(words.get(2)).and_then(|it| u64::try_from(it).ok());
         let iterator = iterator.ok_or(BAD_POSITION)?;
-        let name = name_of(words.get(1))?;
+        let name = known_name(words.get(1)).ok_or(NOT_FOUND)?;
         let key = self.transfer_key(&name);
         let part = match iterator.checked_sub(1) {
             None => self.begin_dump(&name, key).await?,
@@ -120,19 +121,17 @@ impl Session {
     ) -> Result<Option<(u64, Vec<u8>)>, Failure> {
         let engine = self.engine()?;
         let transfers = &self.service.transfers;
-        let Some(slots) = transfers.dump(&key) else {
-            return Err(match engine.has_filter(name).await? {
-                true => CHANGED.into(),
-                false => NOT_FOUND.into(),
-            });
+        let part = match transfers.dump(&key) {
+            Some(slots) => engine.read_slots(&slots, at).await?,
+            // A client that did not get the end asks again.
+            None if transfers.has_ended_at(&key, at) => return Ok(None),
+            None => None,
         };
-        match engine.read_slots(&slots, at).await? {
-            None => {
-                transfers.forget_dump(&key);
-                Err(CHANGED.into())
-            }
+        match part {
+            None if engine.has_filter(name).await? => Err(CHANGED.into()),
+            None => Err(NOT_FOUND.into()),
             Some(bytes) if bytes.is_empty() => {
-                transfers.forget_dump(&key);
+                transfers.end_dump(key, at);
                 Ok(None)
             }
             Some(bytes) => Ok(Some((1 + at + bytes.len() as u64, bytes))),
@@ -143,11 +142,14 @@ impl Session {
     pub(super) async fn load_chunk(&mut self, words: Words<'_>) -> Result<(), Failure> {
         let iterator = integer(words.get(2)).and_then(|it| u64::try_from(it).ok());
         let iterator = iterator.filter(|&it| it > 0).ok_or(BAD_POSITION)?;
-        let name = name_of(words.get(1))?;
+        let name = match iterator {
+            1 => name_of(words.get(1))?,
+            _ => known_name(words.get(1)).ok_or(NOT_FOUND)?,
+        };
         let (key, data) = (self.transfer_key(&name), words.get(3));
         match iterator {
             1 => self.begin_load(&name, key, data).await?,
-            _ => self.go_on_loading(&name, key, iterator, data).await?,
+            end => self.go_on_loading(&name, key, end - 1, data).await?,
         }
         self.replies.ok();
         Ok(())
@@ -211,7 +213,7 @@ impl Session {
         &mut self,
         name: &FilterName,
         key: TransferKey,
-        iterator: u64,
+        end: u64,
         data: &[u8],
     ) -> Result<(), Failure> {
         let service = Arc::clone(&self.service);
@@ -219,10 +221,10 @@ impl Session {
         let mut load = match transfers.take_load(&key) {
             Found::Load(load) => load,
             Found::Busy => return Err(IS_LOADING.into()),
-            Found::Nothing => return self.load_into_live(name, data).await,
+            Found::Nothing => return self.load_into_live(name, end, data).await,
         };
         let came = load.came + data.len() as u64;
-        if data.is_empty() || came.checked_add(1) != Some(iterator) {
+        if data.is_empty() || came != end {
             // The right one may still come.
             transfers.keep_load(key, load);
             return Err(NOT_LOADED.into());
@@ -246,9 +248,15 @@ impl Session {
     }
 
     /// A part of a filter that is there: nothing, if that is what it has.
-    async fn load_into_live(&self, name: &FilterName, data: &[u8]) -> Result<(), Failure> {
+    async fn load_into_live(
+        &self,
+        name: &FilterName,
+        end: u64,
+        data: &[u8],
+    ) -> Result<(), Failure> {
         let info = self.engine()?.filter_info(name).await?;
-        match info.items == 0 && data.iter().all(|&byte| byte == 0) {
+        let is_nothing = info.items == 0 && data.iter().all(|&byte| byte == 0);
+        match is_nothing && is_part(&info, end, data.len() as u64) {
             true => Ok(()),
             false => Err(NOT_LOADED.into()),
         }
@@ -276,6 +284,21 @@ impl Session {
         );
         adopted.map(|_| ()).map_err(Failure::from)
     }
+}
+
+/// Whether so many bytes up to that one can be a part of a filter: they lie in one of
+/// its sub-filters.
+fn is_part(info: &FilterInfo, end: u64, bytes: u64) -> bool {
+    let Some(start) = end.checked_sub(bytes).filter(|_| bytes > 0) else {
+        return false;
+    };
+    let mut first = 0;
+    info.params.layout() == LayoutKind::Classic
+        && info.sub_filters.iter().any(|sub| {
+            let slots = first..=first + sub.bytes;
+            first = *slots.end();
+            slots.contains(&start) && slots.contains(&end)
+        })
 }
 
 /// Runs work that waits for the disk.

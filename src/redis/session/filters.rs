@@ -1,9 +1,9 @@
 //! Commands about whole filters.
 
 use super::failure::Failure;
-use super::state::{Session, name_of};
-use crate::engine::{Chosen, Created, EngineError, FilterName};
-use crate::redis::commands::errors::{self, SYNTAX};
+use super::state::{Session, known_name, name_of};
+use crate::engine::{Chosen, Created, Engine, EngineError, FilterName};
+use crate::redis::commands::errors::{self, NOT_FOUND, SYNTAX};
 use crate::redis::commands::glob::Pattern;
 use crate::redis::commands::keyspace::{self, TYPE};
 use crate::redis::commands::table::{Spec, Verb};
@@ -19,6 +19,9 @@ const FILTERS_AT_ONCE: usize = 1000;
 /// its own.
 const FREE_REPLY_BYTES: usize = 64 << 10;
 const BESIDE_A_NAME: usize = 64;
+
+/// Of a filter that is to be compacted.
+const NOT_COMPACTED: &str = "Cuckoo filter was not found";
 
 impl Session {
     /// Does a command about filters.
@@ -77,7 +80,7 @@ impl Session {
     }
 
     async fn describe(&mut self, spec: &'static Spec, words: Words<'_>) -> Result<(), Failure> {
-        let name = name_of(words.get(1))?;
+        let name = known_name(words.get(1)).ok_or(NOT_FOUND)?;
         let info = self.engine()?.filter_info(&name).await?;
         match spec.verb {
             Verb::CfInfo => filter::info(&info, &mut self.replies),
@@ -87,13 +90,13 @@ impl Session {
     }
 
     async fn compact(&mut self, words: Words<'_>) -> Result<(), Failure> {
-        let name = name_of(words.get(1))?;
+        let name = known_name(words.get(1)).ok_or(NOT_COMPACTED)?;
         let begun = self.engine()?.compact(&name, None).await;
         self.audit(&name, "compact_filter", None, begun.as_ref().err());
         match begun {
             Ok(_) | Err(EngineError::CompactionRunning) => self.replies.ok(),
             Err(EngineError::NotFound { .. }) => {
-                return Err("Cuckoo filter was not found".into());
+                return Err(NOT_COMPACTED.into());
             }
             Err(error) => return Err(error.into()),
         }
@@ -109,7 +112,7 @@ impl Session {
         let engine = self.engine()?;
         let mut count = 0;
         for key in words.from(1).iter() {
-            count += i64::from(engine.has_filter(&name_of(key)?).await?);
+            count += i64::from(has_filter(&engine, key).await?);
             // There may be many, and each may be answered at once.
             tokio::task::coop::consume_budget().await;
         }
@@ -118,12 +121,8 @@ impl Session {
     }
 
     async fn tell_type(&mut self, words: Words<'_>) -> Result<(), Failure> {
-        let name = name_of(words.get(1))?;
-        self.replies
-            .status(match self.engine()?.has_filter(&name).await? {
-                true => TYPE,
-                false => "none",
-            });
+        let is_there = has_filter(&self.engine()?, words.get(1)).await?;
+        self.replies.status(if is_there { TYPE } else { "none" });
         Ok(())
     }
 
@@ -200,45 +199,42 @@ impl Session {
             return Ok(());
         }
         let engine = self.engine()?;
-        let names: Vec<FilterName> = words
-            .from(1)
-            .iter()
-            .map(name_of)
-            .collect::<Result<_, _>>()?;
         let mut deleted = 0;
-        for name in &names {
-            deleted += i64::from(self.delete_one(&engine, name).await?);
+        for key in words.from(1).iter() {
+            deleted += match known_name(key) {
+                Some(name) => i64::from(self.delete_one(&engine, &name).await?),
+                None => {
+                    // It has its turn among those that are told of.
+                    self.audited += 1;
+                    0
+                }
+            };
         }
         self.replies.integer(deleted);
         Ok(())
     }
 
     /// Deletes a filter; `false`: there is none.
-    async fn delete_one(
-        &mut self,
-        engine: &crate::engine::Engine,
-        name: &FilterName,
-    ) -> Result<bool, Failure> {
+    async fn delete_one(&mut self, engine: &Engine, name: &FilterName) -> Result<bool, Failure> {
         let deleted = engine.delete_filter(name, None).await;
         self.audit(name, "delete_filter", None, deleted.as_ref().err());
-        match deleted {
-            Ok(_) => Ok(true),
-            Err(EngineError::NotFound { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        Ok(found(deleted)?.is_some())
     }
 
     async fn expire(&mut self, spec: &'static Spec, words: Words<'_>) -> Result<(), Failure> {
         let engine = self.engine()?;
         let end = keyspace::end(spec.verb, spec.name, words, engine.now_ms())?;
-        let name = name_of(words.get(1))?;
+        let Some(name) = known_name(words.get(1)) else {
+            self.replies.integer(0);
+            return Ok(());
+        };
         let is_there = match u64::try_from(end) {
             Ok(end) if end > engine.now_ms() => {
                 let changed = engine.set_end(&name, end).await;
                 let seconds = (end - engine.now_ms().min(end)).div_ceil(1000);
                 let note = format!("ttl_seconds={seconds}");
                 self.audit(&name, "patch_filter", Some(&note), changed.as_ref().err());
-                is_found(changed)?
+                found(changed)?.is_some()
             }
             // A time that is past.
             _ => self.delete_one(&engine, &name).await?,
@@ -248,27 +244,30 @@ impl Session {
     }
 
     async fn persist(&mut self, words: Words<'_>) -> Result<(), Failure> {
-        let (engine, name) = (self.engine()?, name_of(words.get(1))?);
-        let changed = engine.persist(&name).await;
+        let Some(name) = known_name(words.get(1)) else {
+            self.replies.integer(0);
+            return Ok(());
+        };
+        let changed = self.engine()?.persist(&name).await;
         // Where nothing is changed nobody is told.
         if !matches!(changed, Ok(false)) {
             let note = Some("ttl_seconds=none");
             self.audit(&name, "patch_filter", note, changed.as_ref().err());
         }
-        let is_changed = match changed {
-            Err(EngineError::NotFound { .. }) => false,
-            changed => changed?,
-        };
+        let is_changed = found(changed)?.unwrap_or(false);
         self.replies.integer(i64::from(is_changed));
         Ok(())
     }
 
     async fn tell_end(&mut self, spec: &'static Spec, words: Words<'_>) -> Result<(), Failure> {
-        let (engine, name) = (self.engine()?, name_of(words.get(1))?);
-        let told = match engine.end_of(&name).await {
-            Err(EngineError::NotFound { .. }) => -2,
-            end => keyspace::tell_end(spec.verb, end?, engine.now_ms()),
+        let engine = self.engine()?;
+        let end = match known_name(words.get(1)) {
+            Some(name) => found(engine.end_of(&name).await)?,
+            None => None,
         };
+        let told = end.map_or(-2, |end| {
+            keyspace::tell_end(spec.verb, end, engine.now_ms())
+        });
         self.replies.integer(told);
         Ok(())
     }
@@ -284,11 +283,13 @@ impl Session {
             0..3 => return Err(errors::arity_of("memory", words.get(1)).into()),
             _ => return Err(SYNTAX.into()),
         }
-        let name = name_of(words.get(2))?;
-        match self.engine()?.filter_info(&name).await {
-            Ok(info) => self.replies.count(info.memory_bytes),
-            Err(EngineError::NotFound { .. }) => self.replies.nil(),
-            Err(error) => return Err(error.into()),
+        let info = match known_name(words.get(2)) {
+            Some(name) => found(self.engine()?.filter_info(&name).await)?,
+            None => None,
+        };
+        match info {
+            Some(info) => self.replies.count(info.memory_bytes),
+            None => self.replies.nil(),
         }
         Ok(())
     }
@@ -331,12 +332,19 @@ impl Session {
     }
 }
 
-/// Whether there was a filter to be changed.
-fn is_found<T>(changed: Result<T, EngineError>) -> Result<bool, Failure> {
-    match changed {
-        Ok(_) => Ok(true),
-        Err(EngineError::NotFound { .. }) => Ok(false),
+/// What was asked of a filter, or done to it; `None`: there is none.
+fn found<T>(asked: Result<T, EngineError>) -> Result<Option<T>, Failure> {
+    match asked {
+        Ok(answer) => Ok(Some(answer)),
+        Err(EngineError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+async fn has_filter(engine: &Engine, key: &[u8]) -> Result<bool, EngineError> {
+    match known_name(key) {
+        Some(name) => engine.has_filter(&name).await,
+        None => Ok(false),
     }
 }
 

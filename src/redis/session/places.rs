@@ -3,7 +3,7 @@
 
 use super::dispatch::keys_of;
 use super::failure::Failure;
-use super::state::Session;
+use super::state::{Session, known_name};
 use crate::access::Scope;
 use crate::engine::{Engine, FilterName};
 use crate::http::{Cluster, LEADER_PATIENCE};
@@ -128,8 +128,5 @@ pub(super) fn filters_of(
     words: Words<'_>,
 ) -> impl Iterator<Item = (FilterName, bool)> {
     let is_change = spec.scope > Scope::Read;
-    keys_of(spec, words).filter_map(move |key| {
-        let name = FilterName::parse(std::str::from_utf8(key).ok()?).ok()?;
-        Some((name, is_change))
-    })
+    keys_of(spec, words).filter_map(move |key| Some((known_name(key)?, is_change)))
 }

@@ -7,7 +7,7 @@
 
 use super::failure::Failure;
 use super::group::{Became, Group, GroupDone};
-use super::state::{Session, name_of, scope_of};
+use super::state::{Session, known_name, name_of, scope_of};
 use crate::engine::ItemOp;
 use crate::redis::commands::errors;
 use crate::redis::commands::items::{self, ItemCommand, ItemVerb};
@@ -62,6 +62,8 @@ enum Slot {
     },
     /// One that is not asked for.
     Refused(Verb, Failure),
+    /// One about so many items of a filter that can't be.
+    Missing(Verb, ItemVerb, usize),
     /// Another command of a transaction, by its position.
     Other(usize),
 }
@@ -160,6 +162,10 @@ impl<'a> Run<'a> {
         words: Words<'a>,
     ) -> Result<Slot, Failure> {
         let (verb, key) = (command.verb, words.get(1));
+        if command.creates.is_none() && known_name(key).is_none() {
+            self.items += command.items.len();
+            return Ok(Slot::Missing(spec.verb, verb, command.items.len()));
+        }
         let group = self.group(key, self.kind(verb, key))?;
         self.last = group;
         let places = words.places().get(command.items).unwrap_or_default();
@@ -288,6 +294,10 @@ impl Session {
                     self.replies.error(&failure.words);
                     (verb, false)
                 }
+                Slot::Missing(verb, item_verb, items) => (
+                    verb,
+                    items::reply_missing(item_verb, items, &mut self.replies),
+                ),
                 Slot::Other(index) => {
                     self.one_of_transaction(batch.command(index)).await;
                     continue;

@@ -6,7 +6,7 @@ use crate::redis::commands::errors;
 use crate::redis::commands::glob::Pattern;
 use crate::redis::commands::table::{Spec, Verb};
 use crate::redis::protocol::batch::Words;
-use crate::redis::service::REDIS_VERSION;
+use crate::redis::service::{MODULE, REDIS_VERSION};
 
 const NO_CLUSTER: &str = "ERR This instance has cluster support disabled";
 
@@ -103,6 +103,7 @@ impl Session {
                 "Replication",
                 "role:master\r\nconnected_slaves:0\r\n".to_owned(),
             ),
+            ("Modules", about_module()),
             ("Cluster", "cluster_enabled:0\r\n".to_owned()),
         ];
         // What tells of other callers is not for those of some filters.
@@ -133,8 +134,9 @@ impl Session {
     fn about_program(&self) -> String {
         let seconds = self.service.started.elapsed().as_secs();
         format!(
-            "redis_version:{REDIS_VERSION}\r\ncuckood_version:{}\r\nredis_mode:standalone\r\nprocess_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{seconds}\r\nuptime_in_days:{}\r\n",
+            "redis_version:{REDIS_VERSION}\r\ncuckood_version:{}\r\nredis_mode:standalone\r\narch_bits:{}\r\nprocess_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{seconds}\r\nuptime_in_days:{}\r\n",
             env!("CARGO_PKG_VERSION"),
+            usize::BITS,
             std::process::id(),
             self.service.options.port,
             seconds / 86_400
@@ -142,10 +144,20 @@ impl Session {
     }
 
     fn about_clients(&self) -> String {
+        let mut clients = self.service.clients();
+        // How many others there are is not for those of some filters.
+        if !self.has_no_prefix() {
+            clients.retain(|client| client.is_of(self.user()));
+        }
         format!(
             "connected_clients:{}\r\nmaxclients:{}\r\nblocked_clients:0\r\n",
-            self.service.clients().len(),
+            clients.len(),
             self.service.options.max_connections
         )
     }
+}
+
+fn about_module() -> String {
+    let (name, version) = MODULE;
+    format!("module:name={name},ver={version},api=1,filters=0,usedby=[],using=[],options=[]\r\n")
 }

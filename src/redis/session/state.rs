@@ -264,10 +264,9 @@ impl Session {
     pub(super) fn permit_key(&self, key: &[u8]) -> Result<(), Failure> {
         let prefix = self.principal.as_ref().and_then(Principal::prefix);
         let covers = |key| prefix.is_none_or(|prefix| prefix.covers(key));
-        match std::str::from_utf8(key) {
-            Ok(key) if !covers(key) => Err(NO_KEY.into()),
-            // What is no key is refused as such, elsewhere.
-            _ => Ok(()),
+        match covers(&String::from_utf8_lossy(key)) {
+            true => Ok(()),
+            false => Err(NO_KEY.into()),
         }
     }
 
@@ -307,6 +306,12 @@ impl Session {
         let principal = self.principal.as_ref();
         principal.is_some_and(|it| it.prefix().is_none())
     }
+}
+
+/// The filter that a word names, where none is made: of a word that can't name one
+/// there is none.
+pub(super) fn known_name(word: &[u8]) -> Option<FilterName> {
+    FilterName::parse(std::str::from_utf8(word).ok()?).ok()
 }
 
 /// # Errors
