@@ -20,6 +20,7 @@
 //! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
 //! | [`redis`](mod@redis) | the Redis protocol: bytes, commands, connections | decides what a filter does |
 //! | [`access`] | API keys: their file, their scopes, which of them a caller has | knows a route |
+//! | [`mac`] | keyed hashes: who made a message, for those who share a secret | knows what is in a message |
 //! | [`share`] | what may be held of a bounded resource, in all and by each holder | knows what is held, or who an API key is |
 //! | [`watch`] | notices that files have changed | knows what is in them |
 //! | [`metrics`] | every metric family, declared once | is touched by the algorithm |
@@ -189,6 +190,7 @@ pub mod engine;
 pub mod fuzz_targets;
 mod hints;
 pub mod http;
+pub mod mac;
 pub mod metrics;
 pub mod page;
 pub mod redis;

@@ -1,8 +1,9 @@
 //! The key by which the pods of a cluster know each other. It is for what they
-//! ask of each other alone, and allows nothing that API keys allow.
+//! tell and ask each other alone, and allows nothing that API keys allow. It is never
+//! sent: who has it can tell so, by keys that are derived from it.
 
 use super::error::AccessError;
-use super::token::TokenDigest;
+use crate::mac::{MacKeys, NoKey};
 use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::path::Path;
@@ -14,14 +15,23 @@ const MAX_CHARACTERS: usize = 256;
 /// Most keys of a file.
 const MAX_KEYS: usize = 8;
 
-/// The key that is sent, and those that are taken. No `Debug`: it is secret.
-pub struct ClusterKey {
-    sent: String,
-    taken: Vec<TokenDigest>,
+/// The key of a cluster. No `Debug`: it is secret.
+#[derive(Clone)]
+pub struct ClusterKey(Secrets);
+
+#[derive(Clone)]
+enum Secrets {
+    OfFile(Vec<String>),
+    /// What was chosen at random when the cluster was founded is known to whoever may
+    /// read its log, and to nobody else.
+    OfFounding,
 }
 
 impl ClusterKey {
-    /// Reads a file with a key on each line. The first one is sent, all are taken:
+    /// That of pods that have none of their own.
+    pub const OF_FOUNDING: ClusterKey = ClusterKey(Secrets::OfFounding);
+
+    /// Reads a file with a key on each line. The first one is used, all are believed:
     /// so a key is replaced without a moment in which pods don't know each other.
     /// Empty lines, and those that begin with `#`, are passed over.
     ///
@@ -64,38 +74,40 @@ impl ClusterKey {
                 "it has {} keys, allowed are {MAX_KEYS}",
                 keys.len()
             )),
-            [(_, first), ..] => Ok(ClusterKey {
-                sent: (*first).to_owned(),
-                taken: keys.iter().map(|(_, key)| TokenDigest::of(key)).collect(),
-            }),
+            keys => Ok(ClusterKey(Secrets::OfFile(
+                keys.iter().map(|(_, key)| (*key).to_owned()).collect(),
+            ))),
         }
     }
 
-    /// The one of pods that have none of their own: what was chosen at random when
-    /// the cluster was founded is known to whoever may read its log, and to nobody
-    /// else.
-    pub fn of_founding(founding: &[u8; 16]) -> ClusterKey {
-        let mut hash = Sha256::new();
-        hash.update(b"cuckood cluster key");
-        hash.update(founding);
-        let sent = hex::encode(hash.finalize());
-        ClusterKey {
-            taken: vec![TokenDigest::of(&sent)],
-            sent,
+    /// Whether it is that of a file, which nobody knows who merely reads the log.
+    pub fn is_of_a_file(&self) -> bool {
+        matches!(self.0, Secrets::OfFile(_))
+    }
+
+    /// Keys for one purpose of one founding of the cluster.
+    ///
+    /// # Errors
+    /// Never, for keys that were read.
+    pub fn derive(
+        &self,
+        cluster: &str,
+        founding: &[u8; 16],
+        purpose: &str,
+    ) -> Result<MacKeys, NoKey> {
+        let purpose = format!("cuckood {purpose} {cluster}");
+        match &self.0 {
+            Secrets::OfFile(keys) => {
+                MacKeys::derive(keys.iter().map(String::as_str), founding, &purpose)
+            }
+            Secrets::OfFounding => {
+                let mut hash = Sha256::new();
+                hash.update(b"cuckood cluster key");
+                hash.update(founding);
+                let secret = hex::encode(hash.finalize());
+                MacKeys::derive([secret.as_str()], founding, &purpose)
+            }
         }
-    }
-
-    /// The key as it is sent.
-    pub fn as_str(&self) -> &str {
-        &self.sent
-    }
-
-    /// Whether what was sent is a key of the cluster. How long that takes tells
-    /// nothing.
-    pub fn is(&self, sent: &str) -> bool {
-        let sent = TokenDigest::of(sent);
-        let is_one = |found: bool, known: &TokenDigest| (*known == sent) | found;
-        self.taken.iter().fold(false, is_one)
     }
 }
 
@@ -106,13 +118,37 @@ mod tests {
     const FIRST: &str = "0123456789abcdef0123456789abcdef";
     const SECOND: &str = "fedcba9876543210fedcba9876543210";
 
+    fn tells(key: &ClusterKey, founding: u8, cluster: &str) -> [u8; 32] {
+        let keys = key.derive(cluster, &[founding; 16], "test").unwrap();
+        keys.first().unwrap().tag(&[b"said"])
+    }
+
+    fn believes(key: &ClusterKey, tag: &[u8]) -> bool {
+        let keys = key.derive("shop", &[7; 16], "test").unwrap();
+        keys.of(&[b"said"], tag).is_some()
+    }
+
     #[test]
-    fn the_first_key_is_sent_and_all_are_taken() {
-        let key = ClusterKey::parse(&format!("# new\n {FIRST} \n\n{SECOND}\n")).unwrap();
-        assert_eq!(key.as_str(), FIRST);
-        for (sent, is_one) in [(FIRST, true), (SECOND, true), ("# new", false), ("", false)] {
-            assert_eq!(key.is(sent), is_one, "{sent}");
+    fn the_first_key_is_used_and_all_are_believed() {
+        let both = ClusterKey::parse(&format!("# new\n {FIRST} \n\n{SECOND}\n")).unwrap();
+        let first = ClusterKey::parse(FIRST).unwrap();
+        let second = ClusterKey::parse(SECOND).unwrap();
+        assert_eq!(tells(&both, 7, "shop"), tells(&first, 7, "shop"));
+        assert!(believes(&both, &tells(&second, 7, "shop")));
+        assert!(!believes(&first, &tells(&second, 7, "shop")));
+    }
+
+    #[test]
+    fn what_one_cluster_tells_another_one_does_not_believe() {
+        for key in [ClusterKey::parse(FIRST).unwrap(), ClusterKey::OF_FOUNDING] {
+            assert!(believes(&key, &tells(&key, 7, "shop")));
+            assert!(!believes(&key, &tells(&key, 8, "shop")));
+            assert!(!believes(&key, &tells(&key, 7, "shop2")));
         }
+        assert!(!believes(
+            &ClusterKey::OF_FOUNDING,
+            &tells(&ClusterKey::parse(FIRST).unwrap(), 7, "shop")
+        ));
     }
 
     #[test]
@@ -131,13 +167,5 @@ mod tests {
             let refused = ClusterKey::parse(text).err().unwrap();
             assert!(refused.contains(words), "{text:?}: {refused}");
         }
-    }
-
-    #[test]
-    fn pods_of_one_founding_have_one_key_and_others_another() {
-        let key = ClusterKey::of_founding(&[7; 16]);
-        assert!(key.is(ClusterKey::of_founding(&[7; 16]).as_str()));
-        assert!(!key.is(ClusterKey::of_founding(&[8; 16]).as_str()));
-        assert!(!key.is(&hex::encode([7; 16])));
     }
 }

@@ -1,6 +1,6 @@
 //! `cluster`: founds a cluster, and says how one is.
 
-use super::brokers::check_safe;
+use super::brokers::{check_safe, cluster_key, seals};
 use super::failure::Failure;
 use crate::config::{BrokerConfig, BrokerSettings, ClusterCommand};
 use crate::http::ClusterStatus;
@@ -114,18 +114,28 @@ async fn status(settings: &BrokerSettings) -> Result<ClusterStatus, Failure> {
     let epoch = current_epoch(&connection, &settings.cluster).await?;
     let founding = open(&connection, &settings.cluster, epoch.epoch).await?;
     let log = JetStreamLog::new(&connection, founding.clone(), Patience::default()).await?;
+    let seals = seals(
+        &cluster_key(settings)?,
+        &founding.cluster,
+        &founding.founding,
+    )?;
     let nobody = Holder::new(Writer([0; 16]), String::new());
-    let leases = Leases::new(&connection, founding.clone(), nobody, LEASE_TTL).await?;
+    let leases = Leases::new(&connection, founding.clone(), &seals, nobody, LEASE_TTL).await?;
     let mut lanes = Vec::new();
     for lane in 0..founding.lanes {
         let newest = log.end(lane).await?;
         let leader = leases.held(lane).await?.map(|it| it.holder.address);
         lanes.push((newest, leader));
     }
-    let pods = Announcements::new(&connection, &founding)
+    let pods = Announcements::new(&connection, &founding, &seals)
         .await?
         .all()
         .await?;
+    if seals.refused() > 0 {
+        eprintln!(
+            "cuckood: the brokers' bucket has leases or announcements that nobody with this cluster key has written; they are left out. Give the pods' --cluster-key-file, and see who else may write there"
+        );
+    }
     Ok(ClusterStatus::new(&founding, lanes.into_iter(), pods))
 }
 

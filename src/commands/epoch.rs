@@ -1,7 +1,7 @@
 //! `cluster new-epoch`: begins a new epoch of a cluster whose log was lost or set
 //! back, from what one pod has.
 
-use super::brokers::check_safe;
+use super::brokers::{check_safe, cluster_key, seals};
 use super::data::see_data;
 use super::failure::Failure;
 use crate::config::{BrokerSettings, EpochSource};
@@ -160,18 +160,28 @@ async fn announced(
     NewEpoch::make_bucket(connection, &settings.cluster, copies).await?;
     let started = Instant::now();
     loop {
-        let found = Announcements::find(connection, &settings.cluster, address).await?;
-        if let Some((epoch, _, pod)) = found {
+        if let Some((epoch, _, pod)) = find(connection, settings, address).await? {
             return chosen(epoch, &pod);
         }
         if started.elapsed() > PATIENCE {
             return Err(format!(
-                "no server announces itself at {address}: name one that runs, as its --advertise has it, or the data directory of one that does not with --from-data-dir"
+                "no server announces itself at {address}: name one that runs, as its --advertise has it, with its --cluster-key-file, or the data directory of one that does not with --from-data-dir"
             )
             .into());
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
+}
+
+/// What a pod of the cluster says, with its epoch and the revision of that.
+async fn find(
+    connection: &Connection,
+    settings: &BrokerSettings,
+    address: &str,
+) -> Result<Option<(u64, u64, PodState)>, Failure> {
+    let (key, cluster) = (cluster_key(settings)?, &settings.cluster);
+    let seals = |founding: &_| seals(&key, cluster, founding).ok();
+    Ok(Announcements::find(connection, cluster, address, seals).await?)
 }
 
 fn chosen(epoch: u64, pod: &PodState) -> Result<Chosen, Failure> {
@@ -195,12 +205,11 @@ async fn settled(
     address: &str,
 ) -> Result<Chosen, Failure> {
     let started = Instant::now();
-    let first = Announcements::find(connection, &settings.cluster, address).await?;
+    let first = find(connection, settings, address).await?;
     let first = first.map_or(0, |(_, revision, _)| revision);
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let found = Announcements::find(connection, &settings.cluster, address).await?;
-        if let Some((epoch, revision, pod)) = found
+        if let Some((epoch, revision, pod)) = find(connection, settings, address).await?
             // What it said before may be from before the log was closed.
             && revision > first
         {

@@ -2,17 +2,16 @@
 //! opened, and what it does there while it serves.
 
 use super::announcing::Announcing;
-use super::brokers::check_safe;
+use super::brokers::{check_safe, cluster_key, seals};
 use super::cluster::LEASE_TTL;
 use super::failure::Failure;
 use super::fallen_behind::FallenBehind;
 use super::last_announced::LastAnnounced;
 use super::trimming::Trimming;
-use crate::access::cluster_key::ClusterKey;
 use crate::client::remote::{certificates, choose_cryptography};
 use crate::config::ClusterSettings;
 use crate::engine::{Engine, JoinError, MeasuredLog, Membership};
-use crate::http::{App, Cluster};
+use crate::http::{App, Cluster, Links};
 use crate::metrics::Metrics;
 use crate::replication::jetstream::{
     Announcements, Connection, Epoch, Founding, Holder, JetStreamLog, LeaseKeeping, Leases,
@@ -28,9 +27,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-
-/// How long another pod may take to accept a connection.
-const CONNECT: Duration = Duration::from_secs(2);
 
 /// How long leaving may take: leases run out by themselves.
 const LEAVING: Duration = Duration::from_secs(3);
@@ -54,9 +50,7 @@ pub(super) struct Pod {
     /// The newest feature level of records that it understands.
     level: u16,
     pub(super) metrics: Arc<Metrics>,
-    /// What other pods are asked with.
-    pub(super) client: reqwest::Client,
-    pub(super) key: Arc<ClusterKey>,
+    pub(super) links: Arc<Links>,
     trimming: Trimming,
 }
 
@@ -77,6 +71,11 @@ impl Pod {
     ) -> Result<Pod, Failure> {
         metrics.touch_snapshots();
         let brokers = &settings.brokers;
+        if let Some(lacks) = brokers.lacks() {
+            tracing::warn!(
+                "the brokers are on other machines, with {lacks}: whoever reaches them may read and change the log of the cluster"
+            );
+        }
         let connection = connect(&brokers.brokers).await?;
         let epoch = current_epoch(&connection, &brokers.cluster).await?;
         let founding = open(&connection, &brokers.cluster, epoch.epoch).await?;
@@ -87,7 +86,14 @@ impl Pod {
             return Err(JoinError::OtherLanes { given, lanes }.into());
         }
         check_safe(&connection, &founding, brokers).await?;
-        let announcements = Announcements::new(&connection, &founding).await?;
+        let key = cluster_key(brokers)?;
+        if settings.is_reached_from_elsewhere && !key.is_of_a_file() {
+            tracing::warn!(
+                "--cluster-key-file is missing: whoever may read the log of the brokers can ask this pod for all that it has"
+            );
+        }
+        let seals = seals(&key, &founding.cluster, &founding.founding)?;
+        let announcements = Announcements::new(&connection, &founding, &seals).await?;
         announcements.claim(&settings.address).await?;
         let pods = announcements.all().await?;
         let time = middle_time(&pods).map(|it| (it, Instant::now()));
@@ -98,26 +104,17 @@ impl Pod {
         let writer = Writer(writer);
         let log = JetStreamLog::new(&connection, founding.clone(), Patience::default());
         let holder = Holder::new(writer, settings.address.clone());
-        let leases = Leases::new(&connection, founding.clone(), holder, LEASE_TTL).await?;
+        let leases = Leases::new(&connection, founding.clone(), &seals, holder, LEASE_TTL).await?;
         let leaders = Arc::new(Leaders::of_none(founding.lanes));
-        let client = client(settings.ca_file.as_deref())?;
-        let key = Arc::new(match &settings.key_file {
-            Some(file) => ClusterKey::read(file)?,
-            None => {
-                if settings.is_reached_from_elsewhere {
-                    tracing::warn!(
-                        "--cluster-key-file is missing: whoever may read the log of the brokers can ask this pod for all that it has"
-                    );
-                }
-                ClusterKey::of_founding(&founding.founding)
-            }
-        });
+        let cluster = founding.cluster.to_string();
+        let keys = key.derive(&cluster, &founding.founding, "pods")?;
+        let authorities = authorities(settings.ca_file.as_deref())?;
+        let links = Arc::new(Links::new(&settings.address, keys, authorities));
         let pod = Cluster::new(
             founding.clone(),
             Arc::clone(&leaders),
-            settings.address.clone(),
-            client.clone(),
-            Arc::clone(&key),
+            Arc::clone(&links),
+            metrics,
         );
         app.join(pod);
         let log = Arc::new(log.await?);
@@ -146,8 +143,7 @@ impl Pod {
             address: settings.address.clone(),
             level: settings.level.unwrap_or(Membership::NEWEST_LEVEL),
             metrics: Arc::clone(metrics),
-            client,
-            key,
+            links,
         })
     }
 
@@ -241,18 +237,12 @@ fn middle_time(pods: &[PodState]) -> Option<u64> {
     times.get(times.len().saturating_sub(1) / 2).copied()
 }
 
-/// What requests are passed on with.
-fn client(ca_file: Option<&Path>) -> Result<reqwest::Client, Failure> {
+/// Who signs the certificates of other pods, if that was said.
+fn authorities(file: Option<&Path>) -> Result<Option<Vec<reqwest::Certificate>>, Failure> {
     choose_cryptography();
-    let mut builder = reqwest::Client::builder()
-        .connect_timeout(CONNECT)
-        .redirect(reqwest::redirect::Policy::none())
-        // What is passed on is passed on as it is, and to nobody in between.
-        .no_proxy()
-        .no_gzip();
-    if let Some(file) = ca_file {
-        let found = certificates(file).map_err(|error| format!("--cluster-ca-file: {error}"))?;
-        builder = builder.tls_certs_only(found);
-    }
-    Ok(builder.build()?)
+    let Some(file) = file else {
+        return Ok(None);
+    };
+    let found = certificates(file).map_err(|error| format!("--cluster-ca-file: {error}"))?;
+    Ok(Some(found))
 }

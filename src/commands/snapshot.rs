@@ -13,7 +13,7 @@ use crate::backup::restore::{check_room_for, unpack};
 use crate::client::remote::sources;
 use crate::engine::check::check_while;
 use crate::engine::{PodPosition, Unfit};
-use crate::http::{CLUSTER_KEY, SNAPSHOT};
+use crate::http::SNAPSHOT;
 use crate::replication::jetstream::{ANNOUNCE_EVERY, current_epoch};
 use crate::store::rocks::{Replacement, RocksOptions, RocksStore};
 use crate::store::{PageStore, StoreError};
@@ -217,10 +217,10 @@ impl Pod {
         rocks: &Arc<RocksStore>,
         position: &PodPosition,
     ) -> Result<u64, NotTaken> {
-        let request = self
-            .client
+        let client = self.links.to(address);
+        let client = client.map_err(|error| NotTaken::Yet(causes(&error)))?;
+        let request = client
             .post(format!("{address}{SNAPSHOT}"))
-            .header(CLUSTER_KEY, self.key.as_str())
             .header(CONTENT_TYPE, "application/json")
             .body(serde_json::to_vec(&position).unwrap_or_default());
         let silent = |_| NotTaken::Yet("it does not answer".to_owned());

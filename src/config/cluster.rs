@@ -20,13 +20,17 @@ pub struct BrokerConfig {
     #[arg(long, env = "CUCKOOD_CLUSTER")]
     pub cluster: Option<String>,
 
-    /// File with the credentials that the brokers ask for, as nsc writes it [default: none].
+    /// File with the credentials that the brokers ask for: a line `name: password`, or as nsc writes it [default: none].
     #[arg(long, env = "CUCKOOD_LOG_CREDENTIALS")]
     pub log_credentials: Option<PathBuf>,
 
     /// File of certificate authorities, in PEM; one of them must have signed the brokers' certificates [default: those that this system trusts].
     #[arg(long, env = "CUCKOOD_LOG_CA_FILE")]
     pub log_ca_file: Option<PathBuf>,
+
+    /// File with the key by which pods of the cluster know each other, 32 to 256 characters; of several lines the first one is used, all are believed [default: one that whoever may read the log of the brokers can know].
+    #[arg(long, env = "CUCKOOD_CLUSTER_KEY_FILE")]
+    pub cluster_key_file: Option<PathBuf>,
 
     /// Monitoring addresses of all brokers, such as http://a:8222,http://b:8222: there it is seen whether they force what they acknowledge to their disks [default: none].
     #[arg(long, env = "CUCKOOD_LOG_MONITOR", value_delimiter = ',')]
@@ -48,10 +52,6 @@ pub struct ClusterConfig {
     /// Address at which the other pods of the cluster reach this one, such as http://pod-0:8080; each has one of its own. Needs --log [default: none].
     #[arg(long, env = "CUCKOOD_ADVERTISE")]
     pub advertise: Option<String>,
-
-    /// File with the key by which pods of the cluster know each other, 32 to 256 characters; of several lines the first one is sent, all are taken [default: one that whoever may read the log of the brokers can know].
-    #[arg(long, env = "CUCKOOD_CLUSTER_KEY_FILE")]
-    pub cluster_key_file: Option<PathBuf>,
 
     /// Bytes that the commit log keeps of changes that every pod has, all brokers' copies counted once [default: as many as the pod's data take, 1GiB at least].
     #[arg(long, env = "CUCKOOD_LOG_KEEP_BYTES")]
@@ -81,10 +81,30 @@ pub struct BrokerSettings {
     pub brokers: Brokers,
     /// The cluster.
     pub cluster: ClusterName,
+    /// The file with the key of the cluster, if it has one of its own.
+    pub key_file: Option<PathBuf>,
     /// Where they are monitored.
     pub monitors: Vec<String>,
     /// Whether they may lose what they acknowledge.
     pub may_lose: bool,
+}
+
+impl BrokerSettings {
+    /// What is missing where other machines reach the brokers, so that anybody may who
+    /// does.
+    pub fn lacks(&self) -> Option<&'static str> {
+        let brokers = &self.brokers;
+        let is_elsewhere = |it: &String| !is_loopback(it);
+        if !brokers.servers.iter().any(is_elsewhere) {
+            return None;
+        }
+        let is_plain = brokers.servers.iter().any(|it| !it.starts_with("tls://"));
+        match (brokers.credentials_file.is_none(), is_plain) {
+            (true, true) => Some("neither credentials (--log-credentials) nor TLS (tls://)"),
+            (true, false) => Some("no credentials (--log-credentials)"),
+            (false, _) => None,
+        }
+    }
 }
 
 /// A server's part in a cluster, checked.
@@ -94,8 +114,6 @@ pub struct ClusterSettings {
     pub brokers: BrokerSettings,
     /// Where others reach this pod, without a slash at the end.
     pub address: String,
-    /// The file with the key of the cluster, if it has one of its own.
-    pub key_file: Option<PathBuf>,
     /// Whether other machines reach the address.
     pub is_reached_from_elsewhere: bool,
     /// Bytes that the commit log keeps, if that was said.
@@ -160,6 +178,12 @@ impl BrokerConfig {
                 ));
             }
         }
+        let plain = self.log.iter().find(|it| !it.starts_with("tls://"));
+        if let (Some(_), Some(plain)) = (&self.log_ca_file, plain) {
+            errors.add(format!(
+                "--log-ca-file is for brokers that speak TLS, and --log has {plain:?}: use tls:// there, or leave --log-ca-file out"
+            ));
+        }
         let Some(cluster) = &self.cluster else {
             errors.add("--log needs --cluster: the name of the cluster, such as --cluster shop");
             return None;
@@ -169,9 +193,11 @@ impl BrokerConfig {
                 brokers: Brokers {
                     servers: self.log.clone(),
                     credentials_file: self.log_credentials.clone(),
+                    inbox: Some(format!("_INBOX.cuckood_{cluster}")),
                     ca_file: self.log_ca_file.clone(),
                 },
                 cluster,
+                key_file: self.cluster_key_file.clone(),
                 monitors: self.log_monitor.clone(),
                 may_lose: self.log_unsafe,
             }),
@@ -211,7 +237,6 @@ impl ClusterConfig {
         }
         Some(ClusterSettings {
             brokers: brokers?,
-            key_file: self.cluster_key_file.clone(),
             is_reached_from_elsewhere: !is_loopback(address),
             log_keep_bytes: self.log_keep_bytes.map(|it| it.0),
             snapshot_bytes_per_second: self.snapshot_bytes_per_second.0,
@@ -269,6 +294,46 @@ mod tests {
             "",
         ] {
             assert!(!is_loopback(other), "{other}");
+        }
+    }
+
+    fn brokers(log: &[&str], credentials: bool, ca_file: bool) -> BrokerConfig {
+        BrokerConfig {
+            log: log.iter().map(|&it| it.to_owned()).collect(),
+            cluster: Some("shop".to_owned()),
+            log_credentials: credentials.then(|| "file".into()),
+            log_ca_file: ca_file.then(|| "file".into()),
+            cluster_key_file: None,
+            log_monitor: Vec::new(),
+            log_unsafe: false,
+        }
+    }
+
+    #[test]
+    fn brokers_elsewhere_without_credentials_are_said_to_lack_them() {
+        for (log, credentials, lacks) in [
+            (&["nats://127.0.0.1", "nats://localhost:1"][..], false, None),
+            (&["nats://127.0.0.1", "nats://a"], false, Some("neither")),
+            (&["nats://a"], true, None),
+            (&["tls://a"], false, Some("no credentials")),
+            (&["tls://a"], true, None),
+        ] {
+            let settings = brokers(log, credentials, false).settings().unwrap();
+            let said = settings.unwrap().lacks();
+            assert_eq!(said.is_some(), lacks.is_some(), "{log:?}");
+            assert!(
+                said.unwrap_or_default()
+                    .starts_with(lacks.unwrap_or_default())
+            );
+        }
+    }
+
+    #[test]
+    fn an_authority_is_for_brokers_that_speak_tls() {
+        assert!(brokers(&["tls://a"], false, true).settings().is_ok());
+        for log in [&["nats://a"][..], &["tls://a", "nats://b"]] {
+            let refused = brokers(log, false, true).settings().unwrap_err();
+            assert!(refused.to_string().contains("--log-ca-file is for"));
         }
     }
 

@@ -23,8 +23,8 @@ pub(crate) const CONSISTENCY: HeaderName = HeaderName::from_static("cuckood-cons
 /// Says which pod has passed a request on.
 pub(crate) const PASSED_ON_BY: HeaderName = HeaderName::from_static("cuckood-passed-on-by");
 
-/// The key by which pods of a cluster know each other.
-pub const CLUSTER_KEY: HeaderName = HeaderName::from_static("cuckood-cluster-key");
+/// What pods say to show each other that they are of one cluster.
+pub(crate) const LINK: HeaderName = HeaderName::from_static("cuckood-link");
 
 /// Says whether a web page of another site is behind a request.
 pub(crate) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

@@ -56,9 +56,8 @@ pub(crate) use cluster::passed::{
     CommandWorker, NotPassed, PassedHead, PassedOnBy, PassedReplies, Worked,
 };
 pub(crate) use cluster::position::LanePosition;
-pub use cluster::{Cluster, ClusterStatus, SNAPSHOT, Staleness};
+pub use cluster::{Cluster, ClusterStatus, Links, SNAPSHOT, Staleness};
 pub(crate) use handlers::dumps::paces;
-pub use headers::CLUSTER_KEY;
 pub(crate) use listen::connection::told;
 pub(crate) use listen::places::{Place, Places};
 pub use listen::role::{ListenerRole, Transport};

@@ -51,8 +51,8 @@ impl Pod {
         let holder = Holder::new(Writer(writer), String::new());
         let leases = cluster.patiently(|| {
             let connection = cluster.connection()?;
-            let founding = cluster.founding.clone();
-            let leases = Leases::new(&connection, founding, holder.clone(), TTL);
+            let (founding, seals) = (cluster.founding.clone(), cluster.seals());
+            let leases = Leases::new(&connection, founding, &seals, holder.clone(), TTL);
             cluster.runtime.block_on(leases)
         });
         let leaders = Arc::new(Leaders::of_none(cluster.founding.lanes));

@@ -13,7 +13,8 @@ const TTL: Duration = Duration::from_secs(1);
 fn leases(cluster: &Cluster, pod: u8) -> Leases {
     let connection = cluster.connection().unwrap();
     let holder = Holder::new(Writer([pod; 16]), format!("http://pod-{pod}:8080"));
-    let leases = Leases::new(&connection, cluster.founding.clone(), holder, TTL);
+    let (founding, seals) = (cluster.founding.clone(), cluster.seals());
+    let leases = Leases::new(&connection, founding, &seals, holder, TTL);
     cluster.runtime.block_on(leases).unwrap()
 }
 

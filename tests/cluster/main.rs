@@ -21,6 +21,7 @@
 //! | `passed_commands.rs` | such commands on their way to the pod that leads |
 //! | `rate_limits.rs` | what the pod that leads refuses for an API key's rate, on its way back |
 //! | `snapshots.rs` | pods that lack what the log no longer has; keys and TLS between pods |
+//! | `trust.rs` | what pods believe of each other, and who learns no API key |
 //! | `program.rs`, `operator.rs` | those processes, what asks them, and what operators do |
 //! | `broker.rs`, `nats_server.rs`, `pki.rs` and `support.rs` | what the tests share |
 
@@ -54,3 +55,4 @@ mod refusals;
 mod serve;
 mod snapshots;
 mod support;
+mod trust;

@@ -1,6 +1,7 @@
 //! What operators do with the program.
 
 use crate::broker::Brokers;
+use cuckood::replication::jetstream::{Brokers as Addresses, ClusterName, connect, open};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -50,6 +51,20 @@ fn patiently(what: impl Fn() -> Output) {
         assert!(started.elapsed() < PATIENCE, "{said}");
         std::thread::sleep(Duration::from_millis(200));
     }
+}
+
+/// What was chosen when the cluster was founded.
+pub(crate) fn founding(brokers: &Brokers) -> [u8; 16] {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let addresses = Addresses {
+            servers: brokers.addresses.clone(),
+            ..Addresses::default()
+        };
+        let connection = connect(&addresses).await.unwrap();
+        let cluster = ClusterName::new("shop").unwrap();
+        open(&connection, &cluster, 1).await.unwrap().founding
+    })
 }
 
 /// Founds a cluster.

@@ -6,6 +6,8 @@ use crate::commands::{Connection, OK, int, is_error, start, words};
 use crate::nats_server;
 use crate::operator::{api_key, found};
 use crate::program::{Client, Pod, status};
+use crate::trust::AsPod;
+use cuckood::access::cluster_key::ClusterKey;
 use redis::Value;
 use std::time::{Duration, Instant};
 
@@ -13,9 +15,6 @@ const LANES: usize = 4;
 
 /// Filters, so that each lane has some.
 const FILTERS: usize = 24;
-
-/// The key of a cluster.
-const CLUSTER_KEY: &str = "both-pods-of-the-cluster-have-this-key-in-a-file";
 
 /// Two pods, of which each leads half of the lanes.
 struct Cluster {
@@ -360,25 +359,26 @@ fn commands_are_passed_on_a_second_time_and_no_third() {
     if !nats_server::is_there() {
         return;
     }
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("cluster-key");
-    std::fs::write(&file, CLUSTER_KEY).unwrap();
-    let flag = format!("--cluster-key-file={}", file.display());
-    let flags: &[&str] = &[&flag];
-    let cluster = Cluster::start([flags, flags], None);
+    let cluster = Cluster::start([&[], &[]], None);
+    let as_pod = AsPod::new(&cluster.brokers, &ClusterKey::OF_FOUNDING, None);
     let (filter, leader) = (&cluster.led_by(1)[0], &cluster.pods[1].0.address);
     // As if the first pod had led the lane a moment ago.
     let send = |passed_on_by: &[&str], commands: &[&str]| {
-        let mut headers = vec![("cuckood-cluster-key", CLUSTER_KEY)];
-        headers.extend(passed_on_by.iter().map(|it| ("cuckood-passed-on-by", *it)));
+        let passed_on_by = passed_on_by.iter();
+        let headers: Vec<_> = passed_on_by
+            .map(|it| ("cuckood-passed-on-by", *it))
+            .collect();
         let mut bytes = String::new();
         for command in commands {
             let words = command.split(' ');
             bytes += &format!("*{}\r\n", words.clone().count());
             words.for_each(|it| bytes += &format!("${}\r\n{it}\r\n", it.len()));
         }
-        let url = format!("{}/internal/commands", cluster.pods[0].0.address);
-        Client::new().post(&url, &headers, bytes)
+        let address = &cluster.pods[0].0.address;
+        let answer = as_pod.post(address, "/internal/commands", &headers, bytes);
+        let (status, replies) = answer.unwrap();
+        assert_eq!(status, 200, "{replies}");
+        replies
     };
     let add = format!("CF.ADD {filter} x");
     let exists = format!("CF.EXISTS {filter} x");

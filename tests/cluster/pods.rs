@@ -42,8 +42,8 @@ fn run(
     let connection = cluster.patiently(|| cluster.connection());
     let holder = Holder::new(Writer([number; 16]), String::new());
     let leases = cluster.patiently(|| {
-        let founding = cluster.founding.clone();
-        let leases = Leases::new(&connection, founding, holder.clone(), TTL);
+        let (founding, seals) = (cluster.founding.clone(), cluster.seals());
+        let leases = Leases::new(&connection, founding, &seals, holder.clone(), TTL);
         cluster.runtime.block_on(leases)
     });
     let mut keeper = LeaseKeeper::new(TTL, Instant::now());

@@ -15,9 +15,15 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn status(brokers: &Brokers) -> Value {
+    status_by(brokers, &[])
+}
+
+/// The same, asked with more flags.
+pub(crate) fn status_by(brokers: &Brokers, more: &[&str]) -> Value {
     let status = cuckood()
         .args(["cluster", "status", "--json"])
         .args(flags(brokers))
+        .args(more)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&status.stderr).into_owned();
@@ -248,6 +254,13 @@ impl Client {
         Client::with(|builder| builder.tls_certs_only([known]).default_headers(headers))
     }
 
+    /// One who has an API key.
+    pub(crate) fn with_key(key: &str) -> Client {
+        let mut headers = reqwest::header::HeaderMap::new();
+        headers.insert("authorization", format!("Bearer {key}").parse().unwrap());
+        Client::with(|builder| builder.default_headers(headers))
+    }
+
     fn with(
         more: impl FnOnce(reqwest::blocking::ClientBuilder) -> reqwest::blocking::ClientBuilder,
     ) -> Client {
@@ -336,17 +349,6 @@ impl Client {
 
     pub(crate) fn bytes(&self, url: &str) -> Vec<u8> {
         self.0.get(url).send().unwrap().bytes().unwrap().to_vec()
-    }
-
-    /// What is answered to bytes, which must be accepted.
-    pub(crate) fn post(&self, url: &str, headers: &[(&str, &str)], bytes: String) -> String {
-        let mut request = self.0.post(url).body(bytes);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let answer = request.send().unwrap();
-        assert_eq!(answer.status(), 200);
-        answer.text().unwrap()
     }
 
     pub(crate) fn text(&self, url: &str) -> String {

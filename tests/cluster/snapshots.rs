@@ -6,6 +6,8 @@ use crate::nats_server;
 use crate::operator::{api_key, found};
 use crate::pki::Authority;
 use crate::program::{Client, Pod};
+use crate::trust::AsPod;
+use cuckood::access::cluster_key::ClusterKey;
 use cuckood::replication::CommitLog as _;
 use cuckood::replication::jetstream::{
     Brokers as Addresses, ClusterName, JetStreamLog, Patience, connect, open,
@@ -306,8 +308,8 @@ fn pods_speak_tls_and_know_each_other_by_their_key() {
     let secret = "k".repeat(40);
     let shared = key_file(&folder, "shared", &format!("{secret}\n"));
     let wrong = key_file(&folder, "wrong", &"w".repeat(40));
-    // It is being replaced: the old one is known still.
-    let both = key_file(&folder, "both", &format!("{}\n{secret}\n", "n".repeat(40)));
+    // It is being replaced: the new one is known already.
+    let both = key_file(&folder, "both", &format!("{secret}\n{}\n", "n".repeat(40)));
     let keys = folder.path().join("keys.json").display().to_string();
     let api_key = &api_key(Path::new(&keys), "admin", &["--scope=admin"]);
     let flags = |cluster_key: &str, authority_of_pods: &Authority| {
@@ -340,23 +342,39 @@ fn pods_speak_tls_and_know_each_other_by_their_key() {
 
     // What pods ask of each other is for them alone, whatever API key one has.
     let url = format!("{}/internal/snapshot", addresses[0]);
-    let ask = |key: Option<&str>| {
-        let headers: Vec<_> = key
-            .map(|it| ("cuckood-cluster-key", it))
-            .into_iter()
-            .collect();
-        let answer = client.send("POST", &url, &headers, Some(&json!({})));
+    let ask = |headers: &[(&str, &str)]| {
+        let answer = client.send("POST", &url, headers, Some(&json!({})));
         answer.unwrap()
     };
-    for key in [None, Some(""), Some("wrong"), Some(api_key)] {
-        let answer = ask(key);
-        assert_eq!(answer.status, 403, "{key:?}");
+    let zeros = "00".repeat(32);
+    for said in [
+        None,
+        Some(""),
+        Some(secret.as_str()),
+        Some(&format!("hello http://x {zeros} {zeros}")),
+        Some(&format!("proof {zeros}")),
+    ] {
+        let headers: Vec<_> = said.map(|it| ("cuckood-link", it)).into_iter().collect();
+        let answer = ask(&headers);
+        assert_eq!(answer.status, 403, "{said:?}");
         assert_eq!(answer.body["code"], "cluster_key_invalid");
+        let url = format!("{}/internal/link", addresses[0]);
+        let answer = client.send("POST", &url, &headers, None).unwrap();
+        assert_eq!(answer.status, 403, "{said:?}");
     }
-    let known = ask(Some(&secret));
-    assert_eq!(
-        (known.status, &known.body["code"]),
-        (400, &json!("malformed_json"))
+    let ca = authority.path("ca.pem");
+    let ask = |key: &str| {
+        let key = ClusterKey::read(Path::new(key)).unwrap();
+        let as_pod = AsPod::new(&brokers, &key, Some(&ca));
+        as_pod.post(&addresses[0], "/internal/snapshot", &[], "{}".to_owned())
+    };
+    let known = ask(&shared).unwrap();
+    assert_eq!(known.0, 400);
+    assert!(known.1.contains("malformed_json"), "{}", known.1);
+    let refused = ask(&wrong).unwrap_err();
+    assert!(
+        refused.contains("refuses the key of the cluster"),
+        "{refused}"
     );
     let unknown = format!("{}/internal/anything", addresses[0]);
     let answer = client.send("GET", &unknown, &[], None).unwrap();
@@ -367,7 +385,10 @@ fn pods_speak_tls_and_know_each_other_by_their_key() {
     trim(&brokers, LANES);
     // With another key, or without the authority, nothing is taken.
     for (flags, words) in [
-        (flags(&wrong, &authority), "has not the key of this cluster"),
+        (
+            flags(&wrong, &authority),
+            "no pod with this cluster key has written",
+        ),
         (flags(&shared, &other), "certificate"),
     ] {
         let mut lost = start(&flags);

@@ -3,9 +3,10 @@
 use crate::broker::Brokers;
 use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
+use cuckood::access::cluster_key::ClusterKey;
 use cuckood::replication::jetstream::{
     Brokers as Addresses, ClusterName, Connection, Founding, JetStreamError, JetStreamLog,
-    Patience, connect, found, open,
+    Patience, Seals, connect, found, open,
 };
 use cuckood::replication::{
     Apply, CommitLog as _, Driver, Event, Levels, Outcome, Plan, PlanNumber, Position, Record,
@@ -63,6 +64,12 @@ impl Cluster {
             ..Addresses::default()
         };
         self.runtime.block_on(connect(&brokers))
+    }
+
+    /// What its pods seal leases with.
+    pub(crate) fn seals(&self) -> Seals {
+        let key = ClusterKey::OF_FOUNDING.derive("shop", &self.founding.founding, "bucket");
+        Seals::new(key.unwrap())
     }
 
     /// What an operator's tool has to change a stream.

@@ -35,11 +35,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("page", &[]),
     ("hints", &[]),
     ("varint", &[]),
+    ("mac", &[]),
     ("chain", &["cuckoo", "page", "hints", "varint"]),
     ("store", &["page", "varint"]),
     ("metrics", &[]),
     ("share", &["metrics"]),
-    ("replication", &[]),
+    ("replication", &["mac"]),
     (
         "engine",
         &[
@@ -54,8 +55,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("backup", &["store", "metrics"]),
-    // For the shape of a filter's key, nothing else.
-    ("access", &["engine"]),
+    // Of the engine for the shape of a filter's key, nothing else.
+    ("access", &["engine", "mac"]),
     ("watch", &["metrics"]),
     (
         "http",
@@ -64,6 +65,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "backup",
             "engine",
             "chain",
+            "mac",
             "metrics",
             "replication",
             "share",

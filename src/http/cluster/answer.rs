@@ -73,9 +73,8 @@ impl Cluster {
         let passed_on_by = PassedOnBy::of(&parts.headers);
         let place = self.place_of(&asked, &waiting, &passed_on_by, until);
         if let Some(Place::At(address)) = place.await? {
-            let limit = app.admission.limits.request_timeout;
             let request = Request::from_parts(parts, body);
-            return self.pass_on(&address, request, until, limit).await;
+            return self.pass_on(app, &caller, &address, request).await;
         }
         for position in min_positions(&parts.headers, engine)? {
             waiting.reached(position.lane, position.sequence).await?;

@@ -13,7 +13,7 @@ use crate::http::App;
 use crate::http::admission::body;
 use crate::http::admission::deadline::Deadline;
 use crate::http::admission::limits::Limits;
-use crate::http::headers::{CLUSTER_KEY, CONSISTENCY, MIN_POSITION, PASSED_ON_BY, POSITION};
+use crate::http::headers::{CONSISTENCY, MIN_POSITION, PASSED_ON_BY, POSITION};
 use crate::http::middleware::auth::{bearer, key_of};
 use crate::http::middleware::principal::Principal;
 use crate::http::problem::HttpError;
@@ -75,17 +75,17 @@ impl Cluster {
         commands: impl Iterator<Item = Bytes> + Send + Sync + 'static,
     ) -> Result<PassedReplies, NotPassed> {
         let until = head.until;
-        let mut request = self
-            .client
+        let client = self.links.to(address);
+        let client = client.map_err(|error| NotPassed::Engine(unanswered(address, &error)))?;
+        let mut request = client
             .post(format!("{address}{PATH}"))
-            .header(CLUSTER_KEY, self.key.as_str())
             .header(VERSION, head.version.to_string())
             .header(PREFER, wait_until(until))
             .body(body_of(commands));
         for pod in head.passed_on_by.each() {
             request = request.header(PASSED_ON_BY, pod);
         }
-        request = request.header(PASSED_ON_BY, &self.address);
+        request = request.header(PASSED_ON_BY, self.links.own());
         if let Some(token) = &head.token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
@@ -159,7 +159,7 @@ pub(in crate::http) fn routes() -> Router<Arc<App>> {
 /// client sent there.
 async fn answer(State(app): State<Arc<App>>, request: Request) -> Result<Response, HttpError> {
     let (parts, body) = request.into_parts();
-    known(&app, &parts.headers)?;
+    known(&app, parts.extensions.get())?;
     let engine = app.engine()?;
     let worker = app.command_worker().ok_or(HttpError::UnknownRoute)?;
     let caller = match &app.access.keys {

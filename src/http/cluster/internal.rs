@@ -1,21 +1,21 @@
-//! What pods ask of each other: under one path, for those that have the key of
-//! the cluster, and not part of the API.
+//! What pods ask of each other: under one path, for those that have shown that they know
+//! the key of the cluster, and not part of the API.
 
+use super::link;
 use super::pod::Cluster;
 use crate::backup::BackupError;
 use crate::engine::{PodPosition, Unfit};
 use crate::http::App;
-use crate::http::headers::CLUSTER_KEY;
+use crate::http::listen::link::Link;
 use crate::http::media::TAR;
 use crate::http::problem::HttpError;
 use crate::http::stream::{self, PIECE_BYTES, Pieces};
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, post};
+use axum::{Extension, Router};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -26,41 +26,39 @@ pub const SNAPSHOT: &str = "/internal/snapshot";
 /// More than the positions of all lanes that there can be.
 const MAX_BODY_BYTES: usize = 64 << 10;
 
-/// The routes between pods. What else is under their path is refused without the
-/// key, too.
+/// The routes between pods. What else is under their path is refused to others, too.
 pub(in crate::http) fn routes() -> Router<Arc<App>> {
     Router::new()
+        .route(link::PATH, post(link::post_link))
         .route(SNAPSHOT, post(post_snapshot))
         .route("/internal/{*rest}", any(unknown))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
 /// The cluster, for a caller who is of it.
-pub(super) fn known<'a>(app: &'a App, headers: &HeaderMap) -> Result<&'a Cluster, HttpError> {
+pub(super) fn known<'a>(app: &'a App, link: Option<&Arc<Link>>) -> Result<&'a Cluster, HttpError> {
     let cluster = app.cluster().ok_or(HttpError::UnknownRoute)?;
-    let mut sent = headers.get_all(CLUSTER_KEY).iter();
-    let sent = match (sent.next(), sent.next()) {
-        (Some(sent), None) => sent.to_str().unwrap_or_default(),
-        _ => "",
-    };
-    match cluster.key.is(sent) {
+    match link.is_some_and(|it| it.is_proven()) {
         true => Ok(cluster),
         false => Err(HttpError::ClusterKeyInvalid),
     }
 }
 
-async fn unknown(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, HttpError> {
-    known(&app, &headers)?;
+async fn unknown(
+    State(app): State<Arc<App>>,
+    link: Option<Extension<Arc<Link>>>,
+) -> Result<Response, HttpError> {
+    known(&app, link.as_deref())?;
     Err(HttpError::UnknownRoute)
 }
 
 /// The archive of all that this pod has, for a pod that lacks some of it.
 async fn post_snapshot(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
+    link: Option<Extension<Arc<Link>>>,
     body: Bytes,
 ) -> Result<Response, HttpError> {
-    known(&app, &headers)?;
+    known(&app, link.as_deref())?;
     let pod: PodPosition = serde_json::from_slice(&body).map_err(|_| HttpError::MalformedJson {
         reason: "it is no position of a pod".to_owned(),
     })?;

@@ -5,10 +5,11 @@
 //! |---|---|
 //! | `pod` | [`Cluster`]: this pod among others, as HTTP knows it |
 //! | `answer` | where a request is answered, and what it waits for before |
+//! | `link` | connections between pods, which prove to each other that they are some |
 //! | `pass` | passes a request on to another pod, and its answer back |
 //! | `commands` | sends commands of the Redis protocol to another pod, and takes in those of others |
 //! | `passed` | such commands and their replies, and what works on them ([`passed::CommandWorker`]) |
-//! | `internal` | what pods ask of each other, with the key of the cluster |
+//! | `internal` | what pods ask of each other |
 //! | `position` | positions as headers have them |
 //! | `readiness` | what `/readyz` says of the cluster |
 //! | `status` | how the cluster is, for people |
@@ -20,6 +21,7 @@
 pub(super) mod answer;
 pub(super) mod commands;
 pub(super) mod internal;
+pub(super) mod link;
 pub(super) mod pass;
 pub(super) mod passed;
 pub(super) mod pod;
@@ -28,6 +30,7 @@ mod readiness;
 pub(super) mod status;
 
 pub use internal::SNAPSHOT;
+pub use link::Links;
 pub use pod::Cluster;
 pub use readiness::Staleness;
 pub use status::ClusterStatus;

@@ -1,25 +1,30 @@
 //! This pod among others, as HTTP knows it.
 
+use super::link::Links;
 use super::readiness::{self, Staleness};
 use super::status::ClusterStatus;
-use crate::access::cluster_key::ClusterKey;
 use crate::engine::Engine;
 use crate::http::problem::HttpError;
+use crate::metrics::Metrics;
 use crate::replication::jetstream::{Founding, PodState};
 use crate::replication::{Leader, Leaders};
+use crate::share::{Claimant, Kind, Permit, Resource, Terms};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+/// Connections of other pods: beside those of callers, which must not take them. One pod
+/// has at most so much of them: more than what its own callers can have under way.
+const MAX_POD_CONNECTIONS: u64 = 8192;
+const POD_SHARE_PERCENT: u8 = 50;
+
 /// The cluster as a server of HTTP sees it.
 pub struct Cluster {
     pub(super) leaders: Arc<Leaders>,
-    /// Where other pods reach this one.
-    pub(super) address: String,
-    pub(super) client: reqwest::Client,
-    /// What other pods must know to ask something of this one.
-    pub(super) key: Arc<ClusterKey>,
+    pub(super) links: Arc<Links>,
+    /// Those that other pods have.
+    connections: Resource<String>,
     staleness: Staleness,
     founding: Founding,
     seen: Mutex<Option<SeenPods>>,
@@ -34,25 +39,47 @@ struct SeenPods {
 }
 
 impl Cluster {
-    /// A pod at `address`, which other pods reach with `client`, and whose key they
-    /// have.
+    /// A pod, which reaches others by `links`.
     pub fn new(
         founding: Founding,
         leaders: Arc<Leaders>,
-        address: String,
-        client: reqwest::Client,
-        key: Arc<ClusterKey>,
+        links: Arc<Links>,
+        metrics: &Metrics,
     ) -> Cluster {
+        let connections = Resource::new(
+            "pod_connections",
+            Kind::Lent,
+            MAX_POD_CONNECTIONS,
+            POD_SHARE_PERCENT,
+            metrics,
+        );
         Cluster {
             staleness: Staleness::new(leaders.lanes()),
             founding,
             seen: Mutex::default(),
             leaders,
-            address,
-            client,
+            links,
+            connections,
             later_epoch: AtomicU64::new(0),
-            key,
         }
+    }
+
+    /// A place for a connection of another pod.
+    ///
+    /// # Errors
+    /// There is none, or that pod has as many as it may.
+    pub(super) fn place_of_a_pod(&self, address: String) -> Result<Permit<String>, HttpError> {
+        let by = Claimant {
+            holder: address,
+            terms: Terms {
+                has_rivals: true,
+                most: None,
+            },
+        };
+        let place = self.connections.try_take(Some(&by), 1);
+        place.map_err(|_| HttpError::PodNotReady {
+            reason: "the pod that asks has as many connections to this one as it may".to_owned(),
+        })
     }
 
     /// Notes that a later epoch of the cluster has begun. Returns whether that is new.
@@ -103,7 +130,7 @@ impl Cluster {
             (newest, self.leader(lane as u32))
         });
         ClusterStatus {
-            answered_by: Some(self.address.clone()),
+            answered_by: Some(self.links.own().to_owned()),
             age_seconds: seen.as_ref().map(|it| it.at.elapsed().as_secs_f64()),
             ..ClusterStatus::new(&self.founding, lanes, pods.to_vec())
         }
@@ -111,7 +138,7 @@ impl Cluster {
 
     fn leader(&self, lane: u32) -> Option<String> {
         Some(match self.leaders.of(lane)? {
-            Leader::Own => self.address.clone(),
+            Leader::Own => self.links.own().to_owned(),
             Leader::At(address) => address.to_string(),
         })
     }

@@ -1,6 +1,7 @@
 //! One connection: TLS, then HTTP, then what is said to a head that is no
 //! request.
 
+use super::link::{BETWEEN_PODS, Link};
 use super::observed::{ConnectionObserver, ObservedStream};
 use super::places::Place;
 use super::timed::{Answering, Phase, ReadProbe, TimedStream, Timeouts};
@@ -56,7 +57,8 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Serves one connection to its end, and holds its place until then.
-    pub(super) async fn run(mut self, stream: TcpStream, _place: Place) {
+    pub(super) async fn run(mut self, stream: TcpStream, place: Place) {
+        let link = Arc::new(Link::of(place));
         let metrics = Arc::clone(&self.app.metrics);
         metrics.http_connections.inc();
         let _open = OpenConnection(metrics.http_connections.clone());
@@ -67,7 +69,7 @@ impl Connection {
         let observer = stream.observer();
         let probe = ReadProbe::default();
         let Some(tls) = self.tls.take() else {
-            return self.speak_http(stream, probe, observer).await;
+            return self.speak_http(stream, probe, observer, link).await;
         };
         // All of it counts as the head: nothing may be asked before it.
         let below_tls = probe.clone();
@@ -78,12 +80,17 @@ impl Connection {
             if tls.lacks_certificate(&stream) {
                 self.router = self.scrapers.clone();
             }
-            self.speak_http(stream, probe, observer).await;
+            self.speak_http(stream, probe, observer, link).await;
         }
     }
 
-    async fn speak_http<S>(mut self, stream: S, probe: ReadProbe, observer: ConnectionObserver)
-    where
+    async fn speak_http<S>(
+        mut self,
+        stream: S,
+        probe: ReadProbe,
+        observer: ConnectionObserver,
+        link: Arc<Link>,
+    ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let metrics = &self.app.metrics;
@@ -94,6 +101,9 @@ impl Connection {
             // Of others the library notices that the client leaves.
             if !request.body().is_end_stream() {
                 request.extensions_mut().insert(observer.clone());
+            }
+            if request.uri().path().starts_with(BETWEEN_PODS) {
+                request.extensions_mut().insert(Arc::clone(&link));
             }
             // It is always ready.
             let answer = self.router.clone().call(request);

@@ -5,12 +5,14 @@
 //! | `server` | accepts connections and drains them |
 //! | `places` | how many there may be, in all and from one address |
 //! | `connection` | one connection, from its handshake to its end |
+//! | `link` | whether it is one of another pod |
 //! | `timed` | the clocks of a connection |
 //! | `observed` | whether its client has left |
 //! | `tls` | certificates, exchanged while the server runs |
 //! | `role` | what a listener serves, and how it is spoken to |
 
 pub(super) mod connection;
+pub(super) mod link;
 pub(super) mod observed;
 pub(super) mod places;
 pub(super) mod role;

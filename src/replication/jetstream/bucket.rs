@@ -6,6 +6,7 @@
 use super::connect::Connection;
 use super::error::JetStreamError;
 use super::name::ClusterName;
+use super::seal::{Said, Seals};
 use super::stream::get;
 use async_nats::jetstream::Context;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
@@ -16,7 +17,8 @@ use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use async_nats::{HeaderMap, jetstream::kv};
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
-use std::time::Duration;
+use serde::Serialize;
+use std::time::{Duration, Instant};
 
 /// What a bucket says of a key that ran out or was taken back.
 const MARKERS: [&str; 2] = ["Nats-Marker-Reason", "KV-Operation"];
@@ -33,12 +35,20 @@ pub(super) struct Bucket {
     prefix: String,
 }
 
+/// The bucket of a cluster, as pods tell each other there what nobody else may: all is
+/// sealed.
+#[derive(Clone)]
+pub(super) struct SealedBucket {
+    bucket: Bucket,
+    seals: Seals,
+}
+
 /// What is under a key.
-pub(super) struct Entry {
+pub(super) struct Entry<T = Bytes> {
     /// What the next write of it may expect.
     pub(super) revision: u64,
-    /// `None`: it ran out, or was taken back.
-    pub(super) value: Option<Bytes>,
+    /// `None`: it ran out, or was taken back; or nobody of the cluster has written it.
+    pub(super) value: Option<T>,
 }
 
 /// What became of a write.
@@ -179,6 +189,137 @@ impl Bucket {
         }
     }
 
+    /// The keys that begin with `start`, as far as there are some, and the newest revision
+    /// of all keys.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub(super) async fn keys(
+        &self,
+        start: &str,
+        doing: &'static str,
+    ) -> Result<(Vec<String>, u64), JetStreamError> {
+        let filter = format!("{}{start}>", self.prefix);
+        let subjects = self.stream.info_with_subjects(filter).await;
+        let subjects = subjects.map_err(JetStreamError::while_doing(doing))?;
+        let newest = subjects.info.state.last_sequence;
+        let subjects: Vec<(String, usize)> = subjects
+            .try_collect()
+            .await
+            .map_err(JetStreamError::while_doing(doing))?;
+        let keys = subjects.into_iter();
+        let keys = keys
+            .filter_map(|(subject, _)| Some(subject.strip_prefix(&self.prefix)?.to_owned()))
+            .collect();
+        Ok((keys, newest))
+    }
+
+    /// The newest revision of all keys.
+    async fn end(&self) -> Result<u64, JetStreamError> {
+        let info = self.stream.get_info().await;
+        let info = info.map_err(JetStreamError::while_doing("looking at the bucket"))?;
+        Ok(info.state.last_sequence)
+    }
+}
+
+impl SealedBucket {
+    /// The bucket of a cluster.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) async fn open(
+        connection: &Connection,
+        cluster: &ClusterName,
+        seals: &Seals,
+    ) -> Result<SealedBucket, JetStreamError> {
+        let opened = SealedBucket {
+            bucket: Bucket::open(connection, cluster).await?,
+            seals: seals.clone(),
+        };
+        opened.look().await?;
+        Ok(opened)
+    }
+
+    /// Finds the newest revision.
+    async fn look(&self) -> Result<(), JetStreamError> {
+        let asked = Instant::now();
+        let newest = self.bucket.end().await?;
+        self.seals.note(newest, asked);
+        Ok(())
+    }
+
+    /// What a pod said under a key, be it a moment ago or in the past.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub(super) async fn last_said(
+        &self,
+        key: &str,
+        doing: &'static str,
+    ) -> Result<Option<Entry<Said>>, JetStreamError> {
+        let newest = self.bucket.newest(key, doing).await?;
+        Ok(newest.map(|it| Entry {
+            revision: it.revision,
+            value: it
+                .value
+                .and_then(|value| self.seals.open(key, it.revision, &value)),
+        }))
+    }
+
+    /// What a pod said under a key, unless it was in the past.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub(super) async fn newest(
+        &self,
+        key: &str,
+        doing: &'static str,
+    ) -> Result<Option<Entry>, JetStreamError> {
+        let said = self.last_said(key, doing).await?;
+        Ok(said.map(|it| Entry {
+            revision: it.revision,
+            value: it.value.filter(|it| it.is_fresh).map(|it| it.bytes),
+        }))
+    }
+
+    /// Says something under a key, as [`Bucket::put`] does.
+    ///
+    /// # Errors
+    /// There was no answer: it may be written.
+    pub(super) async fn say(
+        &self,
+        key: &str,
+        said: &impl Serialize,
+        ttl: Option<Duration>,
+        expected: Option<u64>,
+    ) -> Result<Put, JetStreamError> {
+        const DOING: &str = "telling other pods something";
+        if self.seals.must_look() {
+            self.look().await?;
+        }
+        let sealed = self.seals.close(key, said);
+        let sealed = sealed.map_err(JetStreamError::while_doing(DOING))?;
+        let asked = Instant::now();
+        let put = self.bucket.put(key, sealed, ttl, expected).await;
+        let put = put.map_err(JetStreamError::while_doing(DOING))?;
+        if let Put::Stored(revision) = put {
+            self.seals.note(revision, asked);
+        }
+        Ok(put)
+    }
+
+    /// Takes a key back, as [`Bucket::delete`] does.
+    ///
+    /// # Errors
+    /// There was no answer: it may be taken back.
+    pub(super) async fn delete(
+        &self,
+        key: &str,
+        expected: Option<u64>,
+    ) -> Result<Put, PublishError> {
+        self.bucket.delete(key, expected).await
+    }
+
     /// The keys that begin with `start`, as far as there are some.
     ///
     /// # Errors
@@ -188,60 +329,65 @@ impl Bucket {
         start: &str,
         doing: &'static str,
     ) -> Result<Vec<String>, JetStreamError> {
-        let filter = format!("{}{start}>", self.prefix);
-        let subjects = self.stream.info_with_subjects(filter).await;
-        let subjects = subjects.map_err(JetStreamError::while_doing(doing))?;
-        let subjects: Vec<(String, usize)> = subjects
-            .try_collect()
-            .await
-            .map_err(JetStreamError::while_doing(doing))?;
-        let keys = subjects.into_iter();
-        Ok(keys
-            .filter_map(|(subject, _)| Some(subject.strip_prefix(&self.prefix)?.to_owned()))
-            .collect())
+        let asked = Instant::now();
+        let (keys, newest) = self.bucket.keys(start, doing).await?;
+        self.seals.note(newest, asked);
+        Ok(keys)
     }
 
-    /// What is written from now on to keys that begin with `start`, as it is written.
+    /// What pods say from now on under keys that begin with `start`, as they say it.
     ///
     /// # Errors
     /// The broker did not answer.
     pub(super) async fn watch(&self, start: &str) -> Result<Watch, JetStreamError> {
         const DOING: &str = "watching what pods tell each other";
+        let prefix = &self.bucket.prefix;
         let config = OrderedConfig {
-            filter_subject: format!("{}{start}*", self.prefix),
+            filter_subject: format!("{prefix}{start}*"),
             deliver_policy: DeliverPolicy::New,
             replay_policy: ReplayPolicy::Instant,
             ..OrderedConfig::default()
         };
-        let consumer = self.stream.create_consumer(config).await;
+        let consumer = self.bucket.stream.create_consumer(config).await;
         let consumer = consumer.map_err(JetStreamError::while_doing(DOING))?;
         let messages = consumer.messages().await;
         Ok(Watch {
             messages: messages.map_err(JetStreamError::while_doing(DOING))?,
-            prefix: format!("{}{start}", self.prefix),
+            prefix: prefix.clone(),
+            start: start.to_owned(),
+            seals: self.seals.clone(),
         })
     }
 }
 
-/// What is written to some keys.
+/// What pods say under some keys.
 pub(super) struct Watch {
     messages: Ordered,
-    /// What the subjects begin with that are watched.
+    /// What all subjects begin with.
     prefix: String,
+    /// What the keys begin with that are watched.
+    start: String,
+    seals: Seals,
 }
 
 impl Watch {
-    /// The next that is written: what its key ends with, and its value. `None`: it
-    /// has to be watched anew.
+    /// The next that is said: what its key ends with, and what it is; nothing, if it
+    /// was taken back, ran out, or nobody of the cluster says it now. `None`: it has to
+    /// be watched anew.
     pub(super) async fn next(&mut self) -> Option<(String, Option<Bytes>)> {
         loop {
             let message = self.messages.try_next().await.ok()??;
-            let Some(end) = message.subject.strip_prefix(&self.prefix) else {
+            let Some(key) = message.subject.strip_prefix(&self.prefix) else {
+                continue;
+            };
+            let Some(end) = key.strip_prefix(&self.start) else {
                 continue;
             };
             let is_gone = message.headers.as_ref().is_some_and(is_marker);
-            let value = (!is_gone).then(|| message.payload.clone());
-            return Some((end.to_owned(), value));
+            let revision = message.info().ok()?.stream_sequence;
+            let said = (!is_gone).then(|| self.seals.open(key, revision, &message.payload));
+            let said = said.flatten().filter(|it| it.is_fresh);
+            return Some((end.to_owned(), said.map(|it| it.bytes)));
         }
     }
 }

@@ -22,8 +22,11 @@ const PING_INTERVAL: Duration = Duration::from_secs(2);
 pub struct Brokers {
     /// Their addresses, `nats://host:port` or `tls://host:port`.
     pub servers: Vec<String>,
-    /// A file with credentials, as `nsc` writes them.
+    /// A file with credentials, as `nsc` writes them, or a line `name: password`.
     pub credentials_file: Option<PathBuf>,
+    /// What the subjects begin with to which brokers answer; otherwise that of all
+    /// clients.
+    pub inbox: Option<String>,
     /// A file with the certificates that the brokers' are signed with, PEM;
     /// otherwise those of the system.
     pub ca_file: Option<PathBuf>,
@@ -58,8 +61,15 @@ pub async fn connect(brokers: &Brokers) -> Result<Connection, JetStreamError> {
         .connection_timeout(CONNECT_TIMEOUT)
         .ping_interval(PING_INTERVAL);
     if let Some(file) = &brokers.credentials_file {
-        let with_file = options.credentials_file(file).await;
+        let text = std::fs::read_to_string(file);
+        let with_file = text.and_then(|text| match named_user(&text) {
+            Some((name, password)) => Ok(options.user_and_password(name, password)),
+            None => options.credentials(&text),
+        });
         options = with_file.map_err(|error| unreachable(error.into()))?;
+    }
+    if let Some(inbox) = &brokers.inbox {
+        options = options.custom_inbox_prefix(inbox);
     }
     if let Some(file) = &brokers.ca_file {
         options = options.add_root_certificates(file.clone());
@@ -74,5 +84,34 @@ pub async fn connect(brokers: &Brokers) -> Result<Connection, JetStreamError> {
             context: jetstream::new(client.clone()),
             client,
         }),
+    }
+}
+
+/// The user that a file of one line `name: password` names; `None`: it is another file.
+fn named_user(text: &str) -> Option<(String, String)> {
+    let lines = text.lines().map(str::trim);
+    let mut lines = lines.filter(|it| !it.is_empty() && !it.starts_with('#'));
+    let (line, None) = (lines.next()?, lines.next()) else {
+        return None;
+    };
+    let (name, password) = line.split_once(':')?;
+    let password = password.trim().trim_matches('"');
+    Some((name.trim().to_owned(), password.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_a_user_and_a_password() {
+        let pods = Some(("pods".to_owned(), "p1:2".to_owned()));
+        for text in ["pods: p1:2\n", "# of brokers\npods: \"p1:2\"", "pods:p1:2"] {
+            assert_eq!(named_user(text), pods, "{text}");
+        }
+        let of_nsc = "-----BEGIN NATS USER JWT-----\neyJ0\n------END NATS USER JWT------\n";
+        for other in [of_nsc, "", "pods", "pods: 1\nfounder: 2"] {
+            assert_eq!(named_user(other), None, "{other}");
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! Who leads a lane: a key of the cluster's bucket, with the leader as its value
-//! and a lifetime. Leases are for speed; nothing that must hold rests on them.
+//! and a lifetime. Leases are for speed; nothing that must hold rests on them. One that
+//! is not sealed by a pod of the cluster, or is a copy of one of the past, is nobody's.
 
-use super::bucket::{Bucket, Put, Watch};
+use super::bucket::{Put, SealedBucket, Watch};
 use super::connect::Connection;
 use super::error::JetStreamError;
+use super::seal::Seals;
 use super::stream::Founding;
 use crate::replication::lease::Renewal;
 use crate::replication::record::Writer;
@@ -46,7 +48,7 @@ pub struct Lease {
 /// The leases of a cluster's epoch.
 pub struct Leases {
     client: Client,
-    bucket: Bucket,
+    bucket: SealedBucket,
     founding: Founding,
     holder: Holder,
     ttl: Duration,
@@ -60,12 +62,13 @@ impl Leases {
     pub async fn new(
         connection: &Connection,
         founding: Founding,
+        seals: &Seals,
         holder: Holder,
         ttl: Duration,
     ) -> Result<Leases, JetStreamError> {
         Ok(Leases {
             client: connection.client.clone(),
-            bucket: Bucket::open(connection, &founding.cluster).await?,
+            bucket: SealedBucket::open(connection, &founding.cluster, seals).await?,
             founding,
             holder,
             ttl,
@@ -163,14 +166,11 @@ impl Leases {
     }
 
     async fn put(&self, lane: u32, holder: &Holder, expected: u64) -> Renewal {
-        let Ok(value) = serde_json::to_vec(holder) else {
-            return Renewal::Unknown;
-        };
         let key = self.key(lane);
-        let put = self
+        let said = self
             .bucket
-            .put(&key, value.into(), Some(self.ttl), Some(expected));
-        match put.await {
+            .say(&key, holder, Some(self.ttl), Some(expected));
+        match said.await {
             Ok(Put::Stored(revision)) => Renewal::Held { revision },
             Ok(Put::Overtaken) => Renewal::Lost,
             Err(_) => Renewal::Unknown,

@@ -11,6 +11,7 @@
 //! | `log.rs` | [`JetStreamLog`]: appends, looks, trims |
 //! | `cursor.rs` | reads a lane's records in order |
 //! | `bucket.rs` | what pods tell each other: a key-value bucket |
+//! | `seal.rs` | [`Seals`]: who wrote what is there |
 //! | `epochs.rs` | which epoch is the current one, and how another begins |
 //! | `leases.rs` | who leads a lane |
 //! | `keeping.rs` | keeps the lease of a lane, and spreads lanes over pods |
@@ -29,6 +30,7 @@ mod leases;
 mod log;
 mod name;
 mod pods;
+mod seal;
 mod stream;
 mod sync;
 mod time;
@@ -42,6 +44,7 @@ pub use leases::{Holder, Lease, LeaseWatch, Leases};
 pub use log::{JetStreamLog, Patience};
 pub use name::ClusterName;
 pub use pods::{ANNOUNCE_EVERY, Announcements, PodState};
+pub use seal::Seals;
 pub use stream::{Founding, open};
 pub use sync::check_sync;
 pub use time::brokers_time;

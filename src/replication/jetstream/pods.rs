@@ -1,12 +1,13 @@
 //! The pods of a cluster, as they announce themselves: each under its address in
 //! the cluster's bucket, with a lifetime, so that those that are gone are not
-//! listed.
+//! listed. What nobody of the cluster has sealed is passed over.
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, SealedBucket};
 use super::connect::Connection;
 use super::error::JetStreamError;
 use super::leases::Holder;
 use super::name::ClusterName;
+use super::seal::{Said, Seals, unsealed};
 use super::stream::Founding;
 use crate::replication::record::{HistoryHash, Position};
 use futures_util::future::try_join_all;
@@ -83,7 +84,7 @@ impl PodState {
 /// The announcements of a cluster's pods.
 #[derive(Clone)]
 pub struct Announcements {
-    bucket: Bucket,
+    bucket: SealedBucket,
     /// What all of their keys begin with.
     start: String,
 }
@@ -96,9 +97,10 @@ impl Announcements {
     pub async fn new(
         connection: &Connection,
         founding: &Founding,
+        seals: &Seals,
     ) -> Result<Announcements, JetStreamError> {
         Ok(Announcements {
-            bucket: Bucket::open(connection, &founding.cluster).await?,
+            bucket: SealedBucket::open(connection, &founding.cluster, seals).await?,
             start: format!("pod.{}.", founding.epoch),
         })
     }
@@ -109,11 +111,8 @@ impl Announcements {
     /// # Errors
     /// The broker did not answer.
     pub async fn announce(&self, pod: &PodState) -> Result<(), JetStreamError> {
-        const DOING: &str = "announcing this pod";
-        let value = serde_json::to_vec(pod).map_err(JetStreamError::while_doing(DOING))?;
         let key = self.key(&pod.address);
-        let put = self.bucket.put(&key, value.into(), Some(TTL), None).await;
-        put.map_err(JetStreamError::while_doing(DOING))?;
+        self.bucket.say(&key, pod, Some(TTL), None).await?;
         Ok(())
     }
 
@@ -135,14 +134,15 @@ impl Announcements {
     pub async fn claim(&self, address: &str) -> Result<(), JetStreamError> {
         let key = self.key(address);
         let started = Instant::now();
-        let Some((first, _)) = newest(&self.bucket, &key).await? else {
+        // One that lives need not have said something new since this one looks.
+        let Some((first, _)) = last_said(&self.bucket, &key).await? else {
             return Ok(());
         };
         while started.elapsed() < WATCHED {
             sleep(ANNOUNCE_EVERY / 4).await;
-            match newest(&self.bucket, &key).await? {
+            match last_said(&self.bucket, &key).await? {
                 None => return Ok(()),
-                Some((revision, _)) if revision == first => {}
+                Some((revision, said)) if revision == first || !said.is_fresh => {}
                 Some(_) => {
                     return Err(JetStreamError::AddressTaken {
                         address: address.to_owned(),
@@ -154,7 +154,7 @@ impl Announcements {
     }
 
     /// The pod at an address, whatever its epoch, with that and the revision of what
-    /// it said.
+    /// it said. `seals` are those of the founding that it says it is of.
     ///
     /// # Errors
     /// The broker did not answer.
@@ -162,16 +162,28 @@ impl Announcements {
         connection: &Connection,
         cluster: &ClusterName,
         address: &str,
+        seals: impl Fn(&[u8; 16]) -> Option<Seals>,
     ) -> Result<Option<(u64, u64, PodState)>, JetStreamError> {
         let bucket = Bucket::open(connection, cluster).await?;
         let end = format!(".{}", hex::encode(address));
         let mut found: Option<(u64, u64, PodState)> = None;
-        for key in bucket.keys("pod.", DOING).await? {
+        for key in bucket.keys("pod.", DOING).await?.0 {
             let epoch = key
                 .strip_suffix(&end)
                 .and_then(|it| it.strip_prefix("pod."));
-            if let Some(epoch) = epoch.and_then(|it| it.parse().ok())
-                && let Some((revision, pod)) = newest(&bucket, &key).await?
+            let Some(epoch) = epoch.and_then(|it| it.parse().ok()) else {
+                continue;
+            };
+            let newest = bucket.newest(&key, DOING).await?;
+            let pod = newest.and_then(|it| {
+                let value = it.value?;
+                let claimed: PodState = serde_json::from_slice(&unsealed(&value)?).ok()?;
+                let mut founding = [0; 16];
+                hex::decode_to_slice(&claimed.founding, &mut founding).ok()?;
+                seals(&founding)?.open(&key, it.revision, &value)?;
+                Some((it.revision, claimed))
+            });
+            if let Some((revision, pod)) = pod
                 && found.as_ref().is_none_or(|(newest, ..)| epoch > *newest)
             {
                 found = Some((epoch, revision, pod));
@@ -198,11 +210,23 @@ impl Announcements {
 }
 
 /// What was announced last under a key, with its revision, unless it was withdrawn or
-/// ran out.
-async fn newest(bucket: &Bucket, key: &str) -> Result<Option<(u64, PodState)>, JetStreamError> {
-    let newest = bucket.newest(key, "looking at a pod").await?;
-    Ok(newest.and_then(|it| {
-        let pod = serde_json::from_slice(&it.value?).ok()?;
-        Some((it.revision, pod))
+/// ran out, or is a copy of the past.
+async fn newest(
+    bucket: &SealedBucket,
+    key: &str,
+) -> Result<Option<(u64, PodState)>, JetStreamError> {
+    let said = last_said(bucket, key).await?;
+    Ok(said.and_then(|(revision, said)| {
+        let pod = serde_json::from_slice(&said.bytes).ok()?;
+        said.is_fresh.then_some((revision, pod))
     }))
+}
+
+/// The same, even if it is a copy.
+async fn last_said(
+    bucket: &SealedBucket,
+    key: &str,
+) -> Result<Option<(u64, Said)>, JetStreamError> {
+    let said = bucket.last_said(key, "looking at a pod").await?;
+    Ok(said.and_then(|it| Some((it.revision, it.value?))))
 }

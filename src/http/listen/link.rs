@@ -1,0 +1,65 @@
+//! Whether a connection is one of another pod of the cluster.
+
+use super::places::Place;
+use crate::mac::MacKey;
+use crate::share::Permit;
+use parking_lot::Mutex;
+
+/// What all paths begin with that pods ask each other for.
+pub(super) const BETWEEN_PODS: &str = "/internal/";
+
+/// What a pod has said that is about to prove that it is one.
+pub(in crate::http) struct Greeting {
+    pub(in crate::http) from: String,
+    /// What that pod and this one have chosen.
+    pub(in crate::http) nonces: [String; 2],
+    /// The key that it knows.
+    pub(in crate::http) key: MacKey,
+}
+
+/// Who is at the other end of a connection, and the place that it takes.
+pub(in crate::http) struct Link(Mutex<Who>);
+
+enum Who {
+    /// It has a place among those of its address.
+    Anybody {
+        _place: Place,
+        greeting: Option<Greeting>,
+    },
+    /// It has shown that it knows the key of the cluster.
+    Pod { _place: Permit<String> },
+}
+
+impl Link {
+    pub(super) fn of(place: Place) -> Link {
+        Link(Mutex::new(Who::Anybody {
+            _place: place,
+            greeting: None,
+        }))
+    }
+
+    /// Notes that it says to be of a pod.
+    pub(in crate::http) fn greeted(&self, by: Greeting) {
+        if let Who::Anybody { greeting, .. } = &mut *self.0.lock() {
+            *greeting = Some(by);
+        }
+    }
+
+    /// What it has said, once.
+    pub(in crate::http) fn take_greeting(&self) -> Option<Greeting> {
+        match &mut *self.0.lock() {
+            Who::Anybody { greeting, .. } => greeting.take(),
+            Who::Pod { .. } => None,
+        }
+    }
+
+    /// Gives it a place among those of pods, and the one that it had to others.
+    pub(in crate::http) fn is_of_a_pod(&self, place: Permit<String>) {
+        *self.0.lock() = Who::Pod { _place: place };
+    }
+
+    /// Whether it has shown that it is of a pod.
+    pub(in crate::http) fn is_proven(&self) -> bool {
+        matches!(*self.0.lock(), Who::Pod { .. })
+    }
+}
