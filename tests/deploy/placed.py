@@ -2,6 +2,7 @@
 containers: each container gets a loopback address of its own, at which its names
 lead, and directories in place of its volumes."""
 
+import json
 import os
 import random
 import re
@@ -153,7 +154,7 @@ def of_pod(pod, name, names, secrets, volumes=()):
     return Container("cuckood", container["args"], names, environment, mounts, files)
 
 
-def of_broker_values(values, release="nats", namespace="nats"):
+def of_broker_values(values, secrets, release="nats", namespace="nats"):
     """The brokers that their chart makes of these values: as much of it as the
     values say something about."""
     config = values["config"]
@@ -163,10 +164,15 @@ def of_broker_values(values, release="nats", namespace="nats"):
     merged = config["jetstream"].get("merge", {})
     has_tls = config.get("nats", {}).get("tls", {}).get("enabled", False)
     certificates = "/etc/nats-certs/nats"
+    references = {key: it["valueFrom"]["secretKeyRef"] for key, it in values["container"]["env"].items()}
+    environment = {key: secrets[it["name"]][it["key"]] for key, it in references.items()}
+    # As the chart does, what is to stand there as it is does.
+    also = re.sub(r'"<< (.*?) >>"', r"\1", json.dumps(config["merge"]))[1:-1]
     lines = [
         *("server_name: $POD_NAME", "port: 4222", *(["http_port: 8222"] if monitored else [])),
         f"cluster {{ name: {release}, port: 6222, no_advertise: true, routes: [{', '.join(routes)}] }}",
         *([f"tls {{ cert_file: {certificates}/tls.crt, key_file: {certificates}/tls.key }}"] if has_tls else []),
+        also,
         "jetstream { store_dir: /data, " + ", ".join(f"{k}: {v}" for k, v in merged.items()) + " }",
     ]
     containers = {}
@@ -179,7 +185,7 @@ def of_broker_values(values, release="nats", namespace="nats"):
         containers[name] = Container(
             *("nats-server", ["--config", "/etc/nats-config/nats.conf"]),
             names=[host, f"{host}.{namespace}", f"{host}.{namespace}.svc.cluster.local"],
-            environment={"POD_NAME": name},
+            environment={"POD_NAME": name, **environment},
             volumes=["/data"],
             files={"/etc/nats-config/nats.conf": text},
         )

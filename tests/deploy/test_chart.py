@@ -76,7 +76,7 @@ CLUSTER = [
 LARGEST_CLUSTER = [
     *(it for it in LARGEST if not it.startswith(("restore.", "tls.clientAuthorities."))),
     *(*CLUSTER, "cluster.lanes=4", "cluster.copies=1", "log.unsafe=true"),
-    *("log.credentials.secret=broker-user", "log.authority.secret=broker-authority"),
+    *("log.credentials.secret=broker-user", "log.founder.secret=broker-founder", "log.authority.secret=broker-authority"),
     "cluster.key.secret=cuckood-cluster",
     "networkPolicy.brokers[0].podSelector.matchLabels.app=nats",
     "topologySpreadConstraints[0].topologyKey=rack",

@@ -97,12 +97,21 @@ def certificate(addresses):
         return {name: (Path(desk) / name).read_text() for name in ("ca.crt", "tls.crt", "tls.key")}
 
 
-def key_of_the_header():
+def secrets_of_the_header():
     """What the compose file's own words have its user make."""
-    words, file = re.search(r"^# (.*) > deploy/(cluster\.key)$", COMPOSE.read_text(), re.MULTILINE).groups()
-    ignored = subprocess.run(["git", "check-ignore", "-q", f"deploy/{file}"], cwd=ROOT, check=False)
-    assert ignored.returncode == 0, "a secret that could be committed"
-    return subprocess.run(words.split(), check=True, capture_output=True, text=True).stdout
+    made = {}
+    for words, file in re.findall(r"^# (.*) > deploy/(\S+)$", COMPOSE.read_text(), re.MULTILINE):
+        ignored = subprocess.run(["git", "check-ignore", "-q", f"deploy/{file}"], cwd=ROOT, check=False)
+        assert ignored.returncode == 0, "a secret that could be committed"
+        shell = subprocess.run(["sh", "-c", words], check=True, capture_output=True, text=True)
+        made[f"./{file}"] = shell.stdout
+    return made
+
+
+# What the page has people make for the brokers of Kubernetes, and for their users.
+USERS = {"pods": "p1", "founder": "p2"}
+OF_BROKERS = {"nats-users": USERS}
+OF_USERS = {"cuckood-brokers": {f"{name}.credentials": f"{name}: {it}\n" for name, it in USERS.items()}}
 
 
 def api_key():
@@ -176,7 +185,7 @@ class Cluster(unittest.TestCase):
                 self.assertEqual(json.loads(text)["results"], [True, True, False])
 
     def test_the_compose_file_makes_one(self):
-        containers, waits_for = of_compose(COMPOSE, {"./cluster.key": key_of_the_header()})
+        containers, waits_for = of_compose(COMPOSE, secrets_of_the_header())
         brokers = [it for it in containers if it.startswith("nats-")]
         pods = [it for it in containers if it.startswith("cuckood-")]
         self.assertEqual((len(brokers), len(pods)), (3, 3))
@@ -186,36 +195,40 @@ class Cluster(unittest.TestCase):
         with Placed(containers) as placed:
             self.founded(placed, brokers, "found")
             self.works(Client(placed), pods, 8080)
-            self.have_a_key(placed, pods)
+            self.have_secrets(placed, brokers, pods)
 
-    def have_a_key(self, placed, pods):
-        """That they have one of their own shows in what they do not say."""
+    def have_secrets(self, placed, brokers, pods):
+        """That they have them shows in what is not said."""
+        for broker in brokers:
+            self.assertNotIn("Violation", placed.log(broker).read_text())
         for pod in pods:
+            self.assertNotIn("the brokers are on other machines", placed.log(pod).read_text())
             self.assertIn("CUCKOOD_CLUSTER_KEY_FILE", placed.containers[pod].environment)
             self.assertNotIn("--cluster-key-file is missing", placed.log(pod).read_text())
 
     def test_the_manifests_make_one(self):
         key, keys_file = api_key()
-        secrets = {"cuckood-keys": {"keys.json": keys_file}, "cuckood-cluster": {"cluster.key": "k" * 64}}
+        secrets = {"cuckood-keys": {"keys.json": keys_file}, "cuckood-cluster": {"cluster.key": "k" * 64}, **OF_USERS}
         pods, founding = pods_of([*manifests("cluster"), *manifests("founding")], secrets)
-        brokers = of_broker_values(yaml.safe_load(BROKER_VALUES.read_text()))
+        brokers = of_broker_values(yaml.safe_load(BROKER_VALUES.read_text()), OF_BROKERS)
         with Placed({**brokers, **pods, "found": founding}) as placed:
             self.founded(placed, brokers, "found")
             self.works(Client(placed, key), list(pods), 9090)
-            self.have_a_key(placed, pods)
+            self.have_secrets(placed, brokers, pods)
 
     def test_the_chart_makes_one_of_the_brokers_that_its_page_describes(self):
         # With keys, and TLS everywhere.
         servers = ",".join(f"tls://{it}:4222" for it in BROKERS)
         more = [f"log.servers={{{servers}}}", "log.authority.secret=brokers", "tls.secret=cuckood-tls"]
+        more += ["log.credentials.secret=cuckood-brokers", "log.founder.secret=cuckood-brokers"]
         documents = rendered(KEYED, *CLUSTER, *more)
         key, keys_file = api_key()
-        secrets = {"cuckood-keys": {"keys.json": keys_file}}
+        secrets = {"cuckood-keys": {"keys.json": keys_file}, **OF_USERS}
         # What is in them is known when each pod has its address.
         secrets["cuckood-tls"] = secrets["brokers"] = dict.fromkeys(("ca.crt", "tls.crt", "tls.key"), "")
         values = yaml.safe_load(BROKER_VALUES.read_text())
         values["config"]["nats"] = {"tls": {"enabled": True, "secretName": "nats-tls"}}
-        brokers = of_broker_values(values)
+        brokers = of_broker_values(values, OF_BROKERS)
         pods, founding = pods_of(documents, secrets)
         with Placed({**brokers, **pods, "found": founding}) as placed:
             made = certificate(placed.addresses[it] for it in pods)

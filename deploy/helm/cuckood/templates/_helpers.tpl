@@ -100,10 +100,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- end -}}
 
-{{/* Secrets for the brokers, like cuckood.secrets. */}}
+{{/* Secrets for the brokers, like cuckood.secrets, of who has these credentials. */}}
 {{- define "cuckood.brokerSecrets" -}}
+{{- $credentials := .credentials }}
+{{- with .context }}
 {{- if include "cuckood.isCluster" . }}
-{{- with .Values.log.credentials }}
+{{- with $credentials }}
 {{- if .secret }}
 credentials:
   secret: {{ .secret }}
@@ -117,6 +119,7 @@ brokers:
   secret: {{ .secret }}
   items:
     ca.crt: {{ .item }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -245,7 +248,7 @@ authorities:
     ca.crt: {{ .clientAuthorities.item }}
 {{- end }}
 {{- end }}
-{{- include "cuckood.brokerSecrets" . }}
+{{- include "cuckood.brokerSecrets" (dict "context" . "credentials" .Values.log.credentials) }}
 {{- if include "cuckood.isCluster" . }}
 {{- with .Values.cluster.key }}
 {{- if .secret }}
@@ -316,6 +319,9 @@ cluster:
 {{- end -}}
 {{- if not (or .Values.log.monitors .Values.log.credentials.secret .Values.log.unsafe) -}}
 {{- fail "log.servers needs log.monitors: the monitoring addresses of all brokers, such as http://nats-0.nats-headless.nats:8222, where pods see that the brokers force what they acknowledge to their disks (sync_interval: always). With log.credentials of a system account they see it without. log.unsafe=true accepts brokers that may lose changes." -}}
+{{- end -}}
+{{- if and .Values.log.credentials.secret .Values.cluster.found (not .Values.log.founder.secret) -}}
+{{- fail "log.credentials.secret needs log.founder.secret: the credentials of the user that may found the cluster, which pods have no rights for; or cluster.found=false." -}}
 {{- end -}}
 {{- if .Values.tls.clientAuthorities.secret -}}
 {{- fail "tls.clientAuthorities.secret contradicts log.servers: the pods of a cluster call each other, and present no certificates." -}}
