@@ -111,7 +111,7 @@ impl Announcing {
             let lag = &self.metrics.lane_lag;
             let lag = lag.with_label_values(&[lane.to_string()]);
             lag.set(furthest.saturating_sub(*own) as i64);
-            self.engine.hear_of(lane as u32, *furthest)?;
+            self.engine.hear_of(lane as u32, *furthest);
         }
         Ok(())
     }

@@ -36,6 +36,7 @@ fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) 
         // One that leads reads where it is refused. One that is in doubt reads by
         // itself.
         if state.leads() || state.is_in_flight || state.has_stopped() {
+            hear_of_more(log, lane, queue, place);
             std::thread::sleep(READ_AGAIN);
             continue;
         }
@@ -63,6 +64,25 @@ fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) 
                 std::thread::sleep(READ_AGAIN);
             }
         }
+    }
+}
+
+/// Has a lane that leads read the log, if somebody has named a record that it has not
+/// applied and the log has more. Numbers that callers make up cost the lane nothing, and
+/// the log one question each time that this is called, however many they are.
+fn hear_of_more(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) {
+    let named = place.take_named();
+    let is_news = |sequence: u64| {
+        let state = place.state();
+        state.leads() && state.position.sequence < sequence
+    };
+    if !is_news(named) {
+        return;
+    }
+    match log.newest(lane) {
+        Ok(newest) if is_news(newest) => queue.tell(Event::InDoubt),
+        Ok(_) => {}
+        Err(_) => place.name(named),
     }
 }
 
@@ -127,7 +147,7 @@ impl Engine {
         let Some((_, of_lane)) = self.state.clustered_lane(lane) else {
             return Err(EngineError::Behind);
         };
-        self.hear_of(lane, sequence)?;
+        self.hear_of(lane, sequence);
         let reached = self.caller.within(of_lane.place.reached(sequence)).await;
         reached.map_err(|_| EngineError::Behind)
     }
@@ -135,14 +155,9 @@ impl Engine {
     /// Has a lane that leads read the log, if this is the number of a record that it has
     /// not applied: another pod may have led it, too, without knowing better. It would
     /// hear of that only with its next change. One that follows reads anyway.
-    ///
-    /// # Errors
-    /// The engine stops.
-    pub fn hear_of(&self, lane: u32, sequence: u64) -> Result<(), EngineError> {
-        let state = self.lane_state(lane);
-        match state.is_some_and(|it| it.leads() && it.position.sequence < sequence) {
-            true => self.tell_lane(lane, Event::InDoubt),
-            false => Ok(()),
+    pub fn hear_of(&self, lane: u32, sequence: u64) {
+        if let Some((_, of_lane)) = self.state.clustered_lane(lane) {
+            of_lane.place.name(sequence);
         }
     }
 

@@ -25,7 +25,7 @@ use crate::page::FilterId;
 use crate::replication::{Halt, Position, Reign};
 use crate::store::PageStore;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
@@ -61,34 +61,51 @@ impl LaneState {
 }
 
 /// The same, as the lane's thread tells it.
-pub(crate) struct LanePlace(watch::Sender<LaneState>);
+pub(crate) struct LanePlace {
+    state: watch::Sender<LaneState>,
+    /// The largest number of a record that somebody has named since it was looked for.
+    named: AtomicU64,
+}
 
 impl LanePlace {
     /// That of a lane that begins.
     pub(super) fn new(start: &LaneStart) -> LanePlace {
-        LanePlace(watch::Sender::new(LaneState {
-            position: start.position,
-            reign: None,
-            is_in_flight: false,
-            has_caught_up: false,
-            is_behind: false,
-            halted: None,
-        }))
+        LanePlace {
+            state: watch::Sender::new(LaneState {
+                position: start.position,
+                reign: None,
+                is_in_flight: false,
+                has_caught_up: false,
+                is_behind: false,
+                halted: None,
+            }),
+            named: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes that somebody says that the log has a record of this number.
+    pub(super) fn name(&self, sequence: u64) {
+        self.named.fetch_max(sequence, Ordering::Relaxed);
+    }
+
+    /// The largest number that was named since this was asked.
+    pub(super) fn take_named(&self) -> u64 {
+        self.named.swap(0, Ordering::Relaxed)
     }
 
     /// Says that it has applied all that the log had at a moment since its start: what
     /// comes now was written since.
     pub(super) fn note_caught_up(&self) {
-        self.0.send_modify(|state| state.has_caught_up = true);
+        self.state.send_modify(|state| state.has_caught_up = true);
     }
 
     pub(super) fn has_caught_up(&self) -> bool {
-        self.0.borrow().has_caught_up
+        self.state.borrow().has_caught_up
     }
 
     /// Says where it stands now. One that has caught up once, has.
     pub(super) fn set(&self, state: LaneState) {
-        self.0.send_modify(|before| {
+        self.state.send_modify(|before| {
             let has_caught_up = before.has_caught_up || state.leads();
             *before = LaneState {
                 has_caught_up,
@@ -98,11 +115,11 @@ impl LanePlace {
     }
 
     pub(super) fn state(&self) -> LaneState {
-        self.0.borrow().clone()
+        self.state.borrow().clone()
     }
 
     pub(super) fn reign(&self) -> Option<Reign> {
-        self.0.borrow().reign
+        self.state.borrow().reign
     }
 
     /// Waits until it has applied a record of this number, or a later one.
@@ -113,7 +130,7 @@ impl LanePlace {
 
     pub(super) async fn wait_for(&self, is_so: impl FnMut(&LaneState) -> bool) {
         // An error would mean that the sender is gone, which is here.
-        let _ = self.0.subscribe().wait_for(is_so).await;
+        let _ = self.state.subscribe().wait_for(is_so).await;
     }
 }
 

@@ -49,6 +49,7 @@ mod operator;
 mod passed_commands;
 mod pki;
 mod pods;
+mod positions;
 mod program;
 mod rate_limits;
 mod refusals;

@@ -226,16 +226,19 @@ impl LaneQueue {
     }
 
     /// Tells the lane what happened to its commit log. To a lane that stops
-    /// nothing is told.
+    /// nothing is told; a doubt that waits already is not told twice.
     pub(crate) fn tell(&self, event: Event) {
         let mut waiting = self.waiting.lock();
-        if !waiting.is_closed {
+        let is_doubt = |it: &Event| matches!(it, Event::InDoubt);
+        let is_told = is_doubt(&event) && waiting.events.iter().any(is_doubt);
+        if !waiting.is_closed && !is_told {
             waiting.events.push_back(event);
             self.arrived.notify_one();
         }
     }
 
-    /// Hands records to the lane; waits while many wait already.
+    /// Hands records to the lane, and waits until it takes them: they come many at once,
+    /// and are in memory.
     pub(crate) fn tell_of_records(&self, records: Event) {
         let mut waiting = self.waiting.lock();
         while waiting.events.len() >= MAX_EVENTS && !waiting.is_closed {

@@ -13,3 +13,4 @@ mod rows;
 mod small_caches;
 mod stale;
 mod starts;
+mod unheard;

@@ -5,12 +5,15 @@ use super::simulated_log::{Fault, SimulatedLog};
 use crate::replication::{Answer, Append, CommitLog, Found, LogError, MessageId, Stored};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A log for engines of one process.
 pub(crate) struct SharedLog {
     inner: Mutex<Inner>,
     appended: Condvar,
+    /// How often it was asked for its end, or for a record.
+    questions: AtomicU64,
 }
 
 struct Inner {
@@ -33,7 +36,13 @@ impl SharedLog {
                 late: Vec::new(),
             }),
             appended: Condvar::new(),
+            questions: AtomicU64::new(0),
         }
+    }
+
+    /// How often it was asked for its end, or for a record, by all pods together.
+    pub(crate) fn questions(&self) -> u64 {
+        self.questions.load(Ordering::Relaxed)
     }
 
     /// Nothing goes wrong any more.
@@ -135,6 +144,7 @@ impl CommitLog for SharedLog {
     }
 
     fn newest(&self, lane: u32) -> Result<u64, LogError> {
+        self.questions.fetch_add(1, Ordering::Relaxed);
         let mut inner = self.inner.lock();
         match inner.goes_wrong() {
             true => Err(unreadable()),
@@ -143,6 +153,7 @@ impl CommitLog for SharedLog {
     }
 
     fn look(&self, lane: u32, sequence: u64) -> Found {
+        self.questions.fetch_add(1, Ordering::Relaxed);
         let mut inner = self.inner.lock();
         match inner.goes_wrong() {
             true => Found::Unsure,

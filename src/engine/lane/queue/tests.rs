@@ -2,6 +2,7 @@ use super::*;
 use crate::engine::caller::SERVER;
 use crate::engine::lane::command::ItemOp;
 use crate::metrics::Metrics;
+use crate::replication::Event;
 
 #[test]
 fn a_command_that_is_put_back_has_waited_once() {
@@ -42,4 +43,21 @@ fn commands_that_were_withdrawn_are_looked_for_only_after_one_was() {
     assert_eq!(depth.get(), 2);
     queue.note_withdrawn();
     assert!(!queue.drop_withdrawn());
+}
+
+#[test]
+fn a_doubt_that_waits_already_is_not_told_twice() {
+    let metrics = Metrics::new().unwrap();
+    let depth = metrics.lane_queue_depth.with_label_values(&["0"]);
+    let queue = LaneQueue::new(depth, metrics.lane_queue_wait_seconds.clone());
+    for _ in 0..3 {
+        queue.tell(Event::InDoubt);
+        queue.tell(Event::Level(1));
+    }
+    let told: Vec<Event> = std::iter::from_fn(|| queue.next_event()).collect();
+    let doubts = told.iter().filter(|it| matches!(it, Event::InDoubt));
+    assert_eq!((told.len(), doubts.count()), (4, 1));
+    // Once it is taken, another one is news.
+    queue.tell(Event::InDoubt);
+    assert!(matches!(queue.next_event(), Some(Event::InDoubt)));
 }
