@@ -163,6 +163,7 @@ impl Replica {
             } => self.answered(number, attempt, answer, &mut effects),
             Event::Read { records, is_all } => self.read(&records, is_all, &mut effects),
             Event::Looked { sequence, found } => self.looked(sequence, found, &mut effects),
+            Event::Unfit { at, reason } => self.halt(Halt::Unfit { at, reason }, &mut effects),
             Event::InDoubt => {
                 self.look_at_position(&mut effects);
                 effects.push(Effect::Read);

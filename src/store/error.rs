@@ -134,3 +134,15 @@ pub enum StoreError {
         reason: String,
     },
 }
+
+impl StoreError {
+    /// Whether what was read is the reason: it says the same whenever it is read.
+    pub(crate) fn is_of_the_bytes(&self) -> bool {
+        matches!(
+            self,
+            StoreError::Corrupt { .. }
+                | StoreError::NewerFormat { .. }
+                | StoreError::OlderFormat { .. }
+        )
+    }
+}

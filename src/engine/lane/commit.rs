@@ -323,6 +323,11 @@ impl Lane {
                 cause: failed(error),
             },
             NotOrdered::NotApplied(error) => CommitFailure::NotApplied(failed(error)),
+            NotOrdered::Unfit(error) => {
+                self.metrics.commit_failures.inc();
+                tracing::error!(%error, "a commit was not sent to the commit log: other pods could not apply it");
+                not_asked(CommitFailure::Refused(Arc::new(error)))
+            }
             NotOrdered::Overtaken => not_asked(CommitFailure::Overtaken),
             NotOrdered::TooLarge { bytes } => not_asked(CommitFailure::TooLarge { bytes }),
             NotOrdered::Unsettled => not_asked(CommitFailure::Unsettled),

@@ -10,36 +10,22 @@ mod pages;
 use super::changes::Changes;
 use super::commit::Lane;
 use super::frames::Frames;
+use super::record::{self, After, after_each, described, unfit};
 use super::replicated::{Arrived, ReplicatedOrdering};
 use crate::chain::address::PageAddress;
-use crate::chain::meta::Chain;
 use crate::chain::plan::{FutileSearches, PageChanges};
 use crate::engine::apply::{LoggedPage, by_filter, sort_by_page};
-use crate::engine::filters::{OpenFilter, decode, stored_name};
+use crate::engine::filters::{OpenFilter, stored_name};
 use crate::engine::pages::{KeptOut, PageTable, Pins, StoredPage};
 use crate::page::{FilterId, Ordinal, Sequence};
 use crate::store::redo::{RedoReader, RedoWrite};
-use crate::store::{
-    Commit, Expiry, FilterChange, Garbage, PageImage, StoreError, StoredFilter, commit_bytes,
-};
-use pages::{image_after, logged, put_page, unfit, word_of};
+use crate::store::{Commit, Expiry, FilterChange, Garbage, PageImage, StoreError, StoredFilter};
+use pages::{image_after, logged, put_page, word_of};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// What a slot that was written at random takes in a record.
 const USUAL_WRITE_BYTES: usize = 4;
-
-/// What a commit makes of one filter.
-#[derive(Default)]
-struct After {
-    /// Its name, if the commit makes it.
-    made: Option<String>,
-    is_removed: bool,
-    meta: Option<Vec<u8>>,
-    dropped: Vec<Ordinal>,
-    expiry: Option<Option<Expiry>>,
-    owner: Option<String>,
-}
 
 /// A filter of a commit that is ready to be published.
 struct Target {
@@ -75,12 +61,7 @@ impl Lane {
         ordering: &ReplicatedOrdering,
         arrived: &mut Arrived,
     ) -> Result<(), StoreError> {
-        let bytes = &arrived.record.commit;
-        let mut commit = match bytes.is_empty() {
-            // A barrier.
-            true => Commit::default(),
-            false => commit_bytes::decode(bytes, Sequence(0))?,
-        };
+        let mut commit = record::read(&arrived.record.commit)?;
         let room = self.checkpointer.wait_for_room();
         room.map_err(|reason| StoreError::CheckpointFailed {
             reason: reason.to_string(),
@@ -342,45 +323,4 @@ fn images_of(changes: &mut [Changes]) -> Vec<PageImage> {
         images.collect()
     };
     changes.iter_mut().flat_map(of_filter).collect()
-}
-
-/// What a commit makes of each filter.
-fn after_each(commit: &Commit) -> BTreeMap<FilterId, After> {
-    let mut all: BTreeMap<FilterId, After> = BTreeMap::new();
-    for change in &commit.filters {
-        match change {
-            FilterChange::Create { id, name, meta }
-            | FilterChange::Restore { id, name, meta, .. } => {
-                let after = all.entry(*id).or_default();
-                after.made = Some(name.clone());
-                after.meta = Some(meta.clone());
-            }
-            FilterChange::Update { id, meta, dropped } => {
-                let after = all.entry(*id).or_default();
-                after.meta = Some(meta.clone());
-                after.dropped.clone_from(dropped);
-            }
-            FilterChange::Remove { id, .. } => all.entry(*id).or_default().is_removed = true,
-            FilterChange::Own { id, owner } => {
-                all.entry(*id).or_default().owner = Some(owner.clone());
-            }
-            FilterChange::Expire { id, after, .. } => {
-                all.entry(*id).or_default().expiry = Some(*after);
-            }
-            // They have no name yet, and nobody can ask for them.
-            FilterChange::Stage { .. } | FilterChange::GiveUp { .. } => {}
-        }
-    }
-    all
-}
-
-/// The chain of a description.
-fn described(id: FilterId, meta: Vec<u8>) -> Result<Chain, StoreError> {
-    decode(&StoredFilter {
-        id,
-        meta,
-        name: String::new(),
-        expiry: None,
-        owner: None,
-    })
 }

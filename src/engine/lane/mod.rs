@@ -22,6 +22,7 @@
 //! | `changes` | what a commit changes in filters, and its redo record |
 //! | `ordering` | what orders commits: the store alone, or a commit log |
 //! | `replicated` | the ordering of a lane that several pods have |
+//! | `record` | what a record says by itself, read before it is sent and before it is applied |
 //! | `follow` | applying what the commit log has settled |
 //! | `frames` | the frames of the pages that a commit changes |
 //! | `commit` | what a lane works with; one write to the store, then publication and answers |
@@ -40,6 +41,7 @@ mod memory;
 pub(super) mod ordering;
 mod progress;
 pub(super) mod queue;
+mod record;
 pub(super) mod replicated;
 mod request;
 mod run;

@@ -16,20 +16,29 @@ pub(crate) enum LaneOrdering {
 impl LaneOrdering {
     /// Has a commit ordered and stored. Waits for a commit log until then at the
     /// longest. Blocks.
-    pub(super) fn commit(
+    pub(in crate::engine) fn commit(
         &self,
         store: &PageStore,
         commit: &Commit,
         until: impl FnOnce() -> Instant,
     ) -> Result<(), NotOrdered> {
         match self {
-            LaneOrdering::Local => store.commit(commit).map_err(NotOrdered::StoreFailed),
+            LaneOrdering::Local => {
+                // What a server alone commits, a cluster would have to apply.
+                #[cfg(test)]
+                {
+                    let bytes = crate::store::commit_bytes::encode(commit);
+                    let verified = super::record::verify(&bytes, 0);
+                    verified.map_err(NotOrdered::Unfit)?;
+                }
+                store.commit(commit).map_err(NotOrdered::StoreFailed)
+            }
             LaneOrdering::Replicated(replicated) => replicated.commit(store, commit, until()),
         }
     }
 
     /// What a lane of a cluster has to do with its commit log.
-    pub(super) fn replicated(&self) -> Option<&ReplicatedOrdering> {
+    pub(in crate::engine) fn replicated(&self) -> Option<&ReplicatedOrdering> {
         match self {
             LaneOrdering::Local => None,
             LaneOrdering::Replicated(replicated) => Some(replicated),

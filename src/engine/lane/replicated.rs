@@ -7,6 +7,7 @@
 //! applied by publishing what was planned; one of another pod, or one that was
 //! settled too late for that, by what the record says (`follow`).
 
+use super::record;
 use crate::engine::claims::{Claim, Claims};
 use crate::engine::clock::EngineClock;
 use crate::engine::error::{EngineError, Overload};
@@ -15,6 +16,7 @@ use crate::engine::idempotency::guard::{IdempotentWrites, SideRecorder};
 use crate::engine::idempotency::imports::Imports;
 use crate::engine::membership::{ClusteredLane, LanePlace, LaneState, Membership};
 use crate::page::{FilterId, Sequence};
+use crate::replication::record::MAX_COMMIT_BYTES;
 use crate::replication::{
     Apply, Driver, Event, Outcome, Plan, PlanNumber, Position, Record, Reign, Replica, Report,
 };
@@ -30,7 +32,8 @@ use std::time::{Duration, Instant};
 const BUSY: Duration = Duration::from_millis(100);
 
 /// Why a commit is not in the store.
-pub(super) enum NotOrdered {
+#[derive(Debug)]
+pub(in crate::engine) enum NotOrdered {
     /// The store failed: it may have it. Its number is written again.
     StoreFailed(StoreError),
     /// The commit log has it, the store failed. It is applied again under its
@@ -39,6 +42,8 @@ pub(super) enum NotOrdered {
     /// Nobody has it: another pod's record came before it, or this pod does not
     /// lead. It can be planned again.
     Overtaken,
+    /// Nobody has it: other pods could not apply it.
+    Unfit(StoreError),
     /// Nobody has it: it is larger than a record may be.
     TooLarge {
         /// Its bytes.
@@ -159,6 +164,10 @@ impl ReplicatedOrdering {
             false => commit_bytes::encode(commit),
         };
         let bytes_long = bytes.len();
+        if bytes_long <= MAX_COMMIT_BYTES {
+            let next = work.applied.sequence + 1;
+            record::verify(&bytes, next).map_err(NotOrdered::Unfit)?;
+        }
         work.plans += 1;
         let number = PlanNumber(work.plans);
         let plan = Plan {
@@ -207,7 +216,7 @@ impl ReplicatedOrdering {
 
     /// Tells the log's side what happened, if anything, and does what is to be
     /// done. Blocks for a short while at the longest.
-    pub(super) fn go_on(&self, event: Option<Event>) {
+    pub(in crate::engine) fn go_on(&self, event: Option<Event>) {
         let until = Instant::now() + BUSY;
         let mut work = self.work.lock();
         match event {
@@ -229,10 +238,21 @@ impl ReplicatedOrdering {
         self.work.lock().driver.state_mut().0.pop_front()
     }
 
-    /// One that could not be applied is the next one again.
+    /// One that could not be applied is the next one again. If what it says is the
+    /// reason, or what this pod has, it is not tried again: the lane stands still.
     pub(super) fn put_back(&self, arrived: Arrived, error: &StoreError) {
         let mut work = self.work.lock();
         let failure = error.to_string();
+        // What the store was asked for already has to end there first.
+        if error.is_of_the_bytes() && arrived.sequence.is_none() {
+            let unfit = Event::Unfit {
+                at: arrived.position.sequence,
+                reason: failure,
+            };
+            drop(work.driver.handle(unfit, Instant::now()));
+            work.driver.state_mut().0.clear();
+            return self.place.set(work.state());
+        }
         if work.failure.as_ref() != Some(&failure) {
             let record = arrived.position.sequence;
             tracing::error!(%error, lane = self.lane, record, "a record of the commit log can't be applied; it is tried again");

@@ -13,4 +13,5 @@ mod rows;
 mod small_caches;
 mod stale;
 mod starts;
+mod unfit;
 mod unheard;

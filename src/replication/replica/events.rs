@@ -57,6 +57,13 @@ pub enum Event {
         /// What it has.
         found: Found,
     },
+    /// A record that was read can't be applied to what this pod has, and never will.
+    Unfit {
+        /// Its number.
+        at: u64,
+        /// Why.
+        reason: String,
+    },
     /// The log may have become another, since its connection was lost or its servers
     /// have another leader; or it may have more than a lane that leads has heard of.
     InDoubt,
@@ -161,6 +168,16 @@ pub enum Halt {
         level: u16,
         /// The newest level that is understood.
         reads: u16,
+    },
+    /// It is a record, and this pod can't apply it.
+    #[error(
+        "record {at} of the log can't be applied by this pod: {reason}. If other pods have applied it (`cuckood cluster status`), this one's data are damaged: give it an empty data directory. If none has, the record is: keep the data of all, and begin a new epoch from a pod that stands before it: `cuckood cluster new-epoch`"
+    )]
+    Unfit {
+        /// Its number.
+        at: u64,
+        /// Why.
+        reason: String,
     },
     /// It is no record.
     #[error(

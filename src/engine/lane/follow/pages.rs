@@ -7,6 +7,7 @@ use crate::chain::plan::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
 use crate::cuckoo::bucket;
 use crate::engine::apply::{LoggedPage, by_page};
 use crate::engine::filters::FilterView;
+use crate::engine::lane::record::unfit;
 use crate::engine::pages::{PageTable, StoredPage, image};
 use crate::page::Sequence;
 use crate::store::StoreError;
@@ -131,11 +132,4 @@ pub(super) fn image_after(
 /// A word of a page that is stored like that.
 pub(super) fn word_of(before: &StoredPage, word: u16) -> u64 {
     image::word(&before.slots, word)
-}
-
-pub(super) fn unfit(record: u64, reason: &str) -> StoreError {
-    StoreError::Corrupt {
-        what: format!("record {record} of the commit log"),
-        reason: reason.to_owned(),
-    }
 }
