@@ -153,6 +153,50 @@ fn a_reader_that_the_broker_forgot_before_its_first_record_does_not_read_the_who
 }
 
 #[test]
+fn a_reader_that_is_far_behind_has_few_bytes_sent_to_it_at_once() {
+    if !nats_server::is_there() {
+        return;
+    }
+    const RECORDS: u64 = 32;
+    // As large as a record may be.
+    const BYTES: usize = 900 << 10;
+    let cluster = Cluster::found(1);
+    let log = cluster.log();
+    for number in 1..=RECORDS {
+        let append = Append {
+            bytes: Bytes::from(vec![number as u8; BYTES]),
+            ..append(number, number - 1)
+        };
+        assert_eq!(log.append(0, &append), stored(number));
+    }
+    let mut read = log.read(0, 0, WAIT).unwrap();
+    // What was asked for comes, whether it is taken or not.
+    std::thread::sleep(Duration::from_secs(1));
+    let reader = readers(&cluster).remove(0);
+    let info = format!("CONSUMER.INFO.{STREAM}.{reader}");
+    let sent = ask(&cluster, &info, json!({}))["delivered"]["consumer_seq"].as_u64();
+    let sent = sent.unwrap();
+    println!("{sent} records of 900 KiB were sent, {} taken", read.len());
+    // As much as is asked for at once, and half as much again; and what was taken.
+    assert!((1..=3).contains(&sent), "{sent} records");
+    // All of them come, each once.
+    let started = Instant::now();
+    while read.len() < RECORDS as usize {
+        let after = read.last().unwrap().sequence;
+        read.extend(log.read(0, after, WAIT).unwrap_or_default());
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "{}",
+            read.len()
+        );
+    }
+    for (number, record) in (1..).zip(&read) {
+        assert_eq!(record.sequence, number);
+        assert!(record.bytes.len() == BYTES && record.bytes[0] == number as u8);
+    }
+}
+
+#[test]
 fn a_second_attempt_is_told_the_number_of_the_first_or_refused_and_stores_nothing() {
     if !nats_server::is_there() {
         return;

@@ -15,9 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What may wait to be told to a lane; records come many at once.
-const MAX_EVENTS: usize = 4;
-
 /// What waits for one lane.
 pub(crate) struct LaneQueue {
     waiting: Mutex<Waiting>,
@@ -240,12 +237,11 @@ impl LaneQueue {
     /// Hands records to the lane, and waits until it takes them: they come many at once,
     /// and are in memory.
     pub(crate) fn tell_of_records(&self, records: Event) {
+        self.tell(records);
         let mut waiting = self.waiting.lock();
-        while waiting.events.len() >= MAX_EVENTS && !waiting.is_closed {
+        while !waiting.events.is_empty() && !waiting.is_closed {
             self.heard.wait(&mut waiting);
         }
-        drop(waiting);
-        self.tell(records);
     }
 
     /// What happened to the commit log next.

@@ -1,12 +1,16 @@
-//! Reads the records of a lane in order, through an ordered consumer: the
-//! broker keeps nothing of it, and it is made anew on another one when that one
-//! is gone.
+//! Reads the records of a lane in order, through a consumer of its own: the broker
+//! keeps it in memory while somebody asks it. Whatever becomes of it, the cursor ends,
+//! and another one goes on behind the newest record that came.
+//!
+//! The client has an ordered consumer, which asks for 500 records at once, whatever their
+//! bytes. This one asks for bytes: a pod that catches up in all lanes at once has to have
+//! room for that many times the lanes.
 
 use super::error::{Cause, JetStreamError};
 use crate::replication::commit_log::Stored;
 use async_nats::jetstream::Context;
-use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
-use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
+use async_nats::jetstream::consumer::pull::{Config, Stream};
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, ReplayPolicy};
 use futures_util::{FutureExt, StreamExt};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -15,9 +19,17 @@ use tokio::time::{Instant, timeout_at};
 /// silently is noticed after two of them.
 const MAX_EXPIRES: Duration = Duration::from_secs(2);
 
-/// How many records, and bytes, are handed over at once.
+/// How often a broker that has no records says that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// How long a broker keeps a consumer that nobody asks.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
+
+/// How many records, and bytes, are asked for at once, and handed over. The largest
+/// record fits, with all that the broker counts of a message. The client asks again when
+/// half of it has come, so half as much may wait in addition.
 const MAX_RECORDS: usize = 256;
-const MAX_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// By how much what is wanted may be ahead of what comes, before it is asked for
 /// anew instead of passing over what lies between.
@@ -31,9 +43,11 @@ const SILENCE: Duration = Duration::from_secs(5);
 pub(super) struct Cursor {
     /// The newest record that came.
     at: u64,
+    /// How many came.
+    came: u64,
     /// When something came last, or it was found out that nothing was to come.
     heard_at: Instant,
-    records: Ordered,
+    records: Stream,
 }
 
 impl Cursor {
@@ -44,21 +58,32 @@ impl Cursor {
         subject: String,
         after: u64,
     ) -> Result<Cursor, JetStreamError> {
-        let config = OrderedConfig {
+        let config = Config {
             filter_subject: subject,
+            ack_policy: AckPolicy::None,
+            memory_storage: true,
+            num_replicas: 1,
+            inactive_threshold: FORGOTTEN_AFTER,
             deliver_policy: DeliverPolicy::ByStartSequence {
                 start_sequence: after + 1,
             },
             replay_policy: ReplayPolicy::Instant,
-            max_expires: MAX_EXPIRES,
-            ..OrderedConfig::default()
+            ..Config::default()
         };
         let consumer = context.create_consumer_on_stream(config, stream).await;
         let consumer = consumer.map_err(JetStreamError::while_doing("asking for records"))?;
-        let records = consumer.messages().await;
+        let records = consumer
+            .stream()
+            .max_messages_per_batch(MAX_RECORDS)
+            .max_bytes_per_batch(MAX_BYTES)
+            .expires(MAX_EXPIRES)
+            .heartbeat(HEARTBEAT)
+            .messages()
+            .await;
         let records = records.map_err(JetStreamError::while_doing("asking for records"))?;
         Ok(Cursor {
             at: after,
+            came: 0,
             heard_at: Instant::now(),
             records,
         })
@@ -93,11 +118,11 @@ impl Cursor {
                 return Ok(records);
             };
             let message = message.ok_or("the consumer ended")??;
-            let sequence = message.info()?.stream_sequence;
-            // A consumer that was made anew before its first record begins at the
-            // beginning, and all of the lane would come before what is wanted.
-            if sequence <= self.at {
-                return Err("the reading began anew at an old record".into());
+            let info = message.info()?;
+            let sequence = info.stream_sequence;
+            self.came += 1;
+            if info.consumer_sequence != self.came {
+                return Err("records were lost on their way".into());
             }
             self.heard_at = Instant::now();
             self.at = sequence;
