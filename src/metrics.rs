@@ -307,6 +307,8 @@ families! {
     snapshots: IntCounterVec = "cuckood_snapshots_total", ["direction", "outcome"], [];
     /// Bytes of whole snapshots between pods, by direction.
     snapshot_bytes: IntCounterVec = "cuckood_snapshot_bytes_total", ["direction"], [];
+    /// 1 while the brokers' settings of the commit log, or of the bucket beside it, are others than a start demands, so that what was acknowledged may get lost.
+    commit_log_misconfigured: IntGauge = "cuckood_commit_log_misconfigured", [], [];
     /// Bytes of the commit log of the cluster, as the pod that trims it has seen them; 0 on others.
     commit_log_bytes: IntGauge = "cuckood_commit_log_bytes", [], [];
     /// Pods of the cluster, this one included.

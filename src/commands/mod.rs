@@ -13,6 +13,7 @@
 //! | `snapshot` | takes the state of another pod at a start |
 //! | `fallen_behind` | which other pod has what this one lacks and the log has no more |
 //! | `last_announced` | which pods are alive, as far as their announcements say |
+//! | `settings` | whether the brokers' settings are still what they must be |
 //! | `trimming` | trims the commit log of a cluster |
 //! | `keys` | `keys`: the file of API keys |
 
@@ -29,6 +30,7 @@ mod last_announced;
 mod logging;
 mod pod;
 mod serve;
+mod settings;
 mod snapshot;
 mod trimming;
 

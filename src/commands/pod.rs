@@ -7,6 +7,7 @@ use super::cluster::LEASE_TTL;
 use super::failure::Failure;
 use super::fallen_behind::FallenBehind;
 use super::last_announced::LastAnnounced;
+use super::settings::watch_settings;
 use super::trimming::Trimming;
 use crate::client::remote::{certificates, choose_cryptography};
 use crate::config::ClusterSettings;
@@ -15,7 +16,7 @@ use crate::http::{App, Cluster, Links};
 use crate::metrics::Metrics;
 use crate::replication::jetstream::{
     Announcements, Connection, Epoch, Founding, Holder, JetStreamLog, LeaseKeeping, Leases,
-    Patience, PodState, brokers_time, connect, current_epoch, open,
+    Patience, PodState, brokers_time, check_settings, connect, current_epoch, open,
 };
 use crate::replication::record::Writer;
 use crate::replication::trimming::Bounds;
@@ -86,6 +87,7 @@ impl Pod {
             return Err(JoinError::OtherLanes { given, lanes }.into());
         }
         check_safe(&connection, &founding, brokers).await?;
+        check_settings(&connection, &founding).await?;
         let key = cluster_key(brokers)?;
         if settings.is_reached_from_elsewhere && !key.is_of_a_file() {
             tracing::warn!(
@@ -192,6 +194,10 @@ impl Pod {
         let mut tasks: Vec<_> = (0..self.founding.lanes).map(keep).collect();
         let (watching, told) = (Arc::clone(&keeping), stop.clone());
         tasks.push(tokio::spawn(async move { watching.watch(told).await }));
+        let (connection, founding) = (self.connection.clone(), self.founding.clone());
+        let metrics = Arc::clone(&self.metrics);
+        let watching = watch_settings(connection, founding, metrics, stop.clone());
+        tasks.push(tokio::spawn(watching));
         let announcing = Announcing {
             announcements: self.announcements,
             leaders: self.leaders,

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::metrics::Metrics;
 use crate::replication::CommitLog as _;
 use crate::replication::jetstream::{Announcements, JetStreamLog};
-use crate::replication::trimming::{Bounds, bounds};
+use crate::replication::trimming::{Bounds, bounds, still_counts};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,6 @@ use tokio::time::timeout;
 
 /// How often that is done.
 const EVERY: Duration = Duration::from_secs(5);
-
-/// A pod that was there so long ago still counts: it may only start again.
-const AWAY: Duration = Duration::from_secs(15 * 60);
 
 /// The log keeps as much as the pod's data take, but no less than this, unless
 /// told otherwise.
@@ -66,7 +63,8 @@ impl Trimming {
         *self.held.lock() = spawn_blocking(move || forcing.force_lanes()).await??;
         let pods = self.announcements.all().await?;
         let now = Instant::now();
-        self.seen.retain(|_, (_, at)| now - *at < AWAY);
+        self.seen
+            .retain(|_, (held, at)| still_counts(held, now - *at));
         for pod in pods {
             self.seen.insert(pod.address, (pod.held, now));
         }

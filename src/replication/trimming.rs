@@ -6,10 +6,13 @@
 //!    a power cut, and what pods have that the log has not is on as many disks as
 //!    there are such pods.
 //! 2. **Only what every pod has that is there**, or was a while ago: so one that
-//!    starts again, or takes a snapshot, finds its records. A pod that stays
+//!    starts again, or takes a snapshot, finds its records. One whose disk is empty
+//!    needs none when it comes back, but another pod's state. A pod that stays
 //!    behind can't keep the log for ever: beyond [`MOST_KEPT`] times of what is
 //!    kept, the first rule alone holds.
 //! 3. **A little at a time**, because brokers may not answer meanwhile.
+
+use std::time::Duration;
 
 /// Pods that lag are waited for until the log has so many times the bytes that it
 /// keeps.
@@ -20,6 +23,12 @@ const MOST_AT_ONCE: u64 = 50_000;
 
 /// The log is trimmed when it has more than it keeps by one part in so many.
 const SLACK_PARTS: u64 = 16;
+
+/// A pod that was there so long ago still counts: it may only start again.
+const AWAY: Duration = Duration::from_secs(15 * 60);
+
+/// The same of one that had nothing on its disk, as one has that lost it.
+const AWAY_WITH_NOTHING: Duration = Duration::from_secs(60);
 
 /// How much a log has, of all lanes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +49,14 @@ pub struct Bounds {
     pub lanes: Vec<u64>,
     /// The furthest of these, now and before.
     pub furthest: u64,
+}
+
+/// Whether a pod still counts that has said this of its disk, so long ago.
+pub fn still_counts(held: &[u64], away: Duration) -> bool {
+    away < match held.iter().all(|&it| it == 0) {
+        true => AWAY_WITH_NOTHING,
+        false => AWAY,
+    }
 }
 
 /// Up to where to trim now, so that some `keep_bytes` are left. `pods` are those that
@@ -172,6 +189,17 @@ mod tests {
             let bounds = bounds(extent, 200_000, &[a, b], 2, before);
             before = bounds.furthest;
             assert_eq!(bounds.lanes, [0, (500_000 + step * 50_000).min(700_000)]);
+        }
+    }
+
+    #[test]
+    fn a_pod_that_has_gone_with_an_empty_disk_is_not_waited_for_long() {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let (some, lost): (&[u64], &[u64]) = (&[0, 7], &[0, 0]);
+        for (held, counts_for) in [(some, 15), (lost, 1), (&[][..], 1)] {
+            let before = minutes(counts_for) - Duration::from_millis(1);
+            assert!(still_counts(held, before), "{held:?}");
+            assert!(!still_counts(held, minutes(counts_for)), "{held:?}");
         }
     }
 

@@ -4,16 +4,18 @@ use crate::broker::Brokers;
 use crate::nats_server;
 use crate::operator::{begin, cuckood, found};
 use crate::program::{Client, Pod, refused};
-use async_nats::jetstream::{self, Context, stream::Config};
+use async_nats::jetstream::stream::{Config, DiscardPolicy};
+use async_nats::jetstream::{self, Context};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 const LANES: u32 = 2;
 const STREAM: &str = "CUCKOOD_shop_1";
+const BUCKET: &str = "KV_cuckood_shop";
 
 /// How often something is tried that brokers which have just started may not know yet.
 const TRIES: u32 = 150;
@@ -48,9 +50,9 @@ impl Tool {
         Tool { runtime, context }
     }
 
-    fn change_stream(&self, change: impl FnOnce(&mut Config)) {
+    fn change_stream(&self, stream: &str, change: impl FnOnce(&mut Config)) {
         self.runtime.block_on(async {
-            let found = self.context.get_stream(STREAM).await.unwrap();
+            let found = self.context.get_stream(stream).await.unwrap();
             let mut config = found.cached_info().config.clone();
             change(&mut config);
             self.context.update_stream(config).await.unwrap();
@@ -205,12 +207,12 @@ fn what_somebody_did_to_the_brokers_is_said_and_leaves_a_pods_data_as_they_are()
     tool.purge("KV_cuckood_shop", KEY);
 
     // Its settings, and what it says of itself.
-    tool.change_stream(|it| it.max_age = Duration::from_secs(3600));
+    tool.change_stream(STREAM, |it| it.max_age = Duration::from_secs(3600));
     stopped.refuses(&[], "has max_age 3600s, it needs 0ns");
-    tool.change_stream(|it| it.max_age = Duration::ZERO);
+    tool.change_stream(STREAM, |it| it.max_age = Duration::ZERO);
     let set = |key: &str, value: &str| {
         let mut before = String::new();
-        tool.change_stream(|it| {
+        tool.change_stream(STREAM, |it| {
             let set = it.metadata.insert(key.to_owned(), value.to_owned());
             before = set.unwrap();
         });
@@ -250,11 +252,52 @@ fn what_somebody_did_to_the_brokers_is_said_and_leaves_a_pods_data_as_they_are()
     let deleted = tool.context.delete_stream("KV_cuckood_shop");
     tool.runtime.block_on(deleted).unwrap();
     stopped.refuses(&[], "there is no bucket cuckood_shop");
-    tool.change_stream(|it| it.sealed = true);
+    tool.change_stream(STREAM, |it| it.sealed = true);
     stopped.refuses(&[], "stream CUCKOOD_shop_1 is sealed");
     let from = format!("--from-data-dir={}", stopped.pod.data_dir().display());
     begin(&brokers, &from);
     stopped.starts();
+}
+
+#[test]
+fn settings_that_somebody_changes_are_told_while_a_pod_runs_and_refused_at_its_start() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(1, "always");
+    let mut stopped = Stopped::new(&brokers);
+    let tool = Tool::of(&brokers);
+    stopped.pod.start_again();
+    stopped.pod.ready(&stopped.asking);
+    let metrics = format!("{}/metrics", stopped.pod.address);
+    let shows = |value: u8| {
+        let line = format!("\ncuckood_commit_log_misconfigured {value}\n");
+        let started = Instant::now();
+        while !stopped.asking.text(&metrics).contains(&line) {
+            assert!(started.elapsed() < Duration::from_secs(40), "{line}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    shows(0);
+    // What is acknowledged would be forgotten; and which epoch is current.
+    tool.change_stream(STREAM, |it| it.discard = DiscardPolicy::Old);
+    tool.change_stream(BUCKET, |it| it.max_age = Duration::from_secs(3600));
+    shows(1);
+    let said = format!("stream {STREAM} has discard Old, it needs New");
+    assert!(stopped.pod.log().contains(&said), "{}", stopped.pod.log());
+    tool.change_stream(STREAM, |it| it.discard = DiscardPolicy::New);
+    let said = format!("stream {BUCKET} has max_age 3600s, it needs 0ns");
+    stopped.pod.logged(&said, 0);
+    assert_eq!(stopped.pod.terminate(), Some(0), "{}", stopped.pod.log());
+    stopped.refuses(&[], &said);
+    tool.change_stream(BUCKET, |it| it.max_age = Duration::ZERO);
+    tool.change_stream(BUCKET, |it| it.max_messages_per_subject = 2);
+    stopped.refuses(&[], &format!("stream {BUCKET} has max_msgs_per_subject 2"));
+    tool.change_stream(BUCKET, |it| it.max_messages_per_subject = 1);
+    stopped.pod.start_again();
+    stopped.pod.ready(&stopped.asking);
+    let line = "\ncuckood_commit_log_misconfigured 0\n";
+    assert!(stopped.asking.text(&metrics).contains(line));
 }
 
 #[test]

@@ -7,13 +7,13 @@ use super::connect::Connection;
 use super::error::JetStreamError;
 use super::name::ClusterName;
 use super::seal::{Said, Seals};
-use super::stream::get;
+use super::stream::{compare, get};
 use async_nats::jetstream::Context;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RawMessageErrorKind, Stream};
 use async_nats::{HeaderMap, jetstream::kv};
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
@@ -80,6 +80,38 @@ impl Bucket {
         let made = connection.context.create_or_update_key_value(bucket).await;
         made.map_err(JetStreamError::while_doing("making the bucket of leases"))?;
         Ok(())
+    }
+
+    /// Compares how the bucket of a cluster is with how it was made: one that lets keys
+    /// run out by itself loses which epoch is current, one without lifetimes keeps the
+    /// leases of pods that are gone.
+    ///
+    /// # Errors
+    /// There is none, or it is another.
+    pub(super) async fn check(
+        connection: &Connection,
+        cluster: &ClusterName,
+    ) -> Result<(), JetStreamError> {
+        let bucket = cluster.bucket();
+        let needed = Config {
+            name: format!("KV_{bucket}"),
+            subjects: vec![format!("$KV.{bucket}.>")],
+            discard: DiscardPolicy::New,
+            max_messages: -1,
+            max_messages_per_subject: 1,
+            max_bytes: -1,
+            max_message_size: -1,
+            deny_delete: true,
+            allow_rollup: true,
+            allow_direct: true,
+            allow_message_ttl: true,
+            subject_delete_marker_ttl: Some(MARKER_TTL),
+            ..Config::default()
+        };
+        match get(&connection.context, &needed.name).await? {
+            Some(found) => compare(&found, &needed),
+            None => Err(JetStreamError::NoBucket { bucket }),
+        }
     }
 
     /// The bucket of a cluster.

@@ -16,6 +16,7 @@
 //! | `leases.rs` | who leads a lane |
 //! | `keeping.rs` | keeps the lease of a lane, and spreads lanes over pods |
 //! | `pods.rs` | the pods, as they announce themselves |
+//! | `settings.rs` | whether stream and bucket are still as they were made |
 //! | `time.rs` | what time it is for the brokers |
 //! | `error.rs` | what people are told when a start fails |
 
@@ -31,6 +32,7 @@ mod log;
 mod name;
 mod pods;
 mod seal;
+mod settings;
 mod stream;
 mod sync;
 mod time;
@@ -45,6 +47,7 @@ pub use log::{JetStreamLog, Patience};
 pub use name::ClusterName;
 pub use pods::{ANNOUNCE_EVERY, Announcements, PodState};
 pub use seal::Seals;
+pub use settings::check_settings;
 pub use stream::{Founding, open};
 pub use sync::check_sync;
 pub use time::brokers_time;

@@ -87,44 +87,7 @@ impl Founding {
     /// Compares how the stream is with how it was made. How many copies there
     /// are is for people to change.
     fn verify(&self, found: &Config) -> Result<(), JetStreamError> {
-        let needed = self.config();
-        let settings: [(&'static str, Setting); 20] = [
-            ("subjects", |it| format!("{:?}", it.subjects)),
-            ("retention", |it| format!("{:?}", it.retention)),
-            ("discard", |it| format!("{:?}", it.discard)),
-            ("storage", |it| format!("{:?}", it.storage)),
-            ("max_msgs", |it| it.max_messages.to_string()),
-            ("max_msgs_per_subject", |it| {
-                it.max_messages_per_subject.to_string()
-            }),
-            ("max_bytes", |it| it.max_bytes.to_string()),
-            ("max_msg_size", |it| it.max_message_size.to_string()),
-            ("max_age", |it| format!("{:?}", it.max_age)),
-            ("no_ack", |it| it.no_ack.to_string()),
-            ("sealed", |it| it.sealed.to_string()),
-            ("deny_delete", |it| it.deny_delete.to_string()),
-            ("deny_purge", |it| it.deny_purge.to_string()),
-            ("allow_rollup_hdrs", |it| it.allow_rollup.to_string()),
-            ("allow_direct", |it| it.allow_direct.to_string()),
-            ("mirror", |it| format!("{:?}", it.mirror)),
-            ("sources", |it| {
-                format!("{:?}", it.sources.as_deref().unwrap_or_default())
-            }),
-            ("subject_transform", |it| {
-                format!("{:?}", it.subject_transform)
-            }),
-            ("persist_mode", |it| {
-                format!("{:?}", it.persist_mode.unwrap_or_default())
-            }),
-            ("allow_msg_ttl", |it| it.allow_message_ttl.to_string()),
-        ];
-        for (field, of) in settings {
-            let (found, needed) = (of(found), of(&needed));
-            if found != needed {
-                return Err(self.refused(field, found, needed));
-            }
-        }
-        Ok(())
+        compare(found, &self.config())
     }
 
     fn refused(&self, field: &'static str, found: String, needed: String) -> JetStreamError {
@@ -135,6 +98,60 @@ impl Founding {
             needed,
         }
     }
+}
+
+/// What may not be another than it was made, or what is written could get lost.
+const SETTINGS: [(&str, Setting); 21] = [
+    ("subjects", |it| format!("{:?}", it.subjects)),
+    ("retention", |it| format!("{:?}", it.retention)),
+    ("discard", |it| format!("{:?}", it.discard)),
+    ("storage", |it| format!("{:?}", it.storage)),
+    ("max_msgs", |it| it.max_messages.to_string()),
+    ("max_msgs_per_subject", |it| {
+        it.max_messages_per_subject.to_string()
+    }),
+    ("max_bytes", |it| it.max_bytes.to_string()),
+    ("max_msg_size", |it| it.max_message_size.to_string()),
+    ("max_age", |it| format!("{:?}", it.max_age)),
+    ("no_ack", |it| it.no_ack.to_string()),
+    ("sealed", |it| it.sealed.to_string()),
+    ("deny_delete", |it| it.deny_delete.to_string()),
+    ("deny_purge", |it| it.deny_purge.to_string()),
+    ("allow_rollup_hdrs", |it| it.allow_rollup.to_string()),
+    ("allow_direct", |it| it.allow_direct.to_string()),
+    ("mirror", |it| format!("{:?}", it.mirror)),
+    ("sources", |it| {
+        format!("{:?}", it.sources.as_deref().unwrap_or_default())
+    }),
+    ("subject_transform", |it| {
+        format!("{:?}", it.subject_transform)
+    }),
+    ("persist_mode", |it| {
+        format!("{:?}", it.persist_mode.unwrap_or_default())
+    }),
+    ("allow_msg_ttl", |it| it.allow_message_ttl.to_string()),
+    ("subject_delete_marker_ttl", |it| {
+        format!("{:?}", it.subject_delete_marker_ttl)
+    }),
+];
+
+/// Compares how a stream is with how it must be.
+///
+/// # Errors
+/// [`JetStreamError::Stream`].
+pub(super) fn compare(found: &Config, needed: &Config) -> Result<(), JetStreamError> {
+    for (field, of) in SETTINGS {
+        let (found, must) = (of(found), of(needed));
+        if found != must {
+            return Err(JetStreamError::Stream {
+                stream: needed.name.clone(),
+                field,
+                found,
+                needed: must,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Finds the stream of an epoch of a cluster, and checks how it is set up.
