@@ -51,7 +51,7 @@ pub enum BackupError {
     },
     /// All bytes are there, and what they say is wrong: it is stored so.
     #[error(
-        "the stored data are damaged, so no backup of them is kept, and no older one is dropped: {0}; delete the filter that is named, or, where none is, stop the server and run cuckood check --repair"
+        "the stored data are damaged, so no backup of them is kept, and no older one is dropped: {0}; keep a copy of the data directory, and see cuckood check and \"Damaged data\" in docs/runbook.md before a filter is deleted"
     )]
     Content(Arc<StoreError>),
     /// A newer program wrote the archive.

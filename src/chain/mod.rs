@@ -12,6 +12,7 @@
 //! | [`address`] | how pages, words and slots are named |
 //! | [`pages`] | the traits by which pages are read and written |
 //! | [`counters`] | side counters: the copies of hot items, beside the page |
+//! | [`contents`] | what lies in pages, as descriptions tell it and as it is found |
 //! | [`read`] | exists and count |
 //! | [`rows`] | the rows of items: from labels to a value and back, and conditions on them |
 //! | [`plan`] | adds, deletes and compaction, planned over an overlay of the pages |
@@ -53,6 +54,7 @@
 //! most for each item and sub-filter, mostly one.
 
 pub mod address;
+pub mod contents;
 pub mod counters;
 pub mod forecast;
 pub mod locate;

@@ -5,6 +5,7 @@
 //! answer to how chain, pages and planner fit together.
 
 use super::address::{PageAddress, WordAddress};
+use super::contents::Contents;
 use super::counters::{CounterKey, Counters};
 use super::locate::{Located, locate};
 use super::meta::Chain;
@@ -190,6 +191,26 @@ impl ResidentFilter {
         whole.occupied = *sub.occupied.get(page.page as usize)?;
         whole.counters = sub.counters.get(&page.page).cloned().unwrap_or_default();
         Some(whole)
+    }
+
+    /// What its description says of the pages of each sub-filter, and what whoever
+    /// verifies stored pages finds in them; `None`: what no such page can hold.
+    pub fn told_and_found(&self) -> impl Iterator<Item = (Contents, Option<Contents>)> + '_ {
+        self.chain.sub_filters().enumerate().map(|(position, sub)| {
+            let pages = (0..sub.layout.pages()).map(|page| PageAddress::new(position, page));
+            let mut found = pages.map(|page| {
+                let pages = self.pages.sub(page)?;
+                let mut all = pages.words.chunks(pages.words_per_page);
+                let words = all.nth(page.page as usize)?.iter().copied();
+                Contents::of_page(&sub.layout, page.page, words, self.counters(page))
+            });
+            let sum = |mut sum: Contents, found: Option<Contents>| {
+                sum.add(&found?);
+                Some(sum)
+            };
+            let found = found.try_fold(Contents::none_of(&sub.layout), sum);
+            (Contents::told_by(&self.chain, &sub), found)
+        })
     }
 
     /// Plans adds, over an overlay, and changes nothing.

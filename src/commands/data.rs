@@ -9,8 +9,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What removes faults, for those that are told of some.
-const REMEDY: &str = "delete the filters that are named, or restore a backup, which is all that helps where the description, the end or the owner of a filter can't be read; what belongs to no filter is removed, and names are written anew, by cuckood check --repair";
+/// What comes before all else.
+const FIRST: &str = "keep a copy of the directory before anything is deleted";
+
+/// What to do about filters of which only sums are wrong.
+const SUMS: &str = "a filter whose pages can all be read, but hold other than it says, answers as before: keep it, report it with the copy, and compare it with its source";
+
+/// What removes all other faults.
+const REMEDY: &str = "delete the other filters that are named and fill them again, or restore a backup, which is all that helps where the description, the end or the owner of a filter can't be read; what belongs to no filter is removed, and names are written anew, by cuckood check --repair";
 
 /// Reads the whole directory and prints what is in it.
 pub(super) fn run_check(data_dir: &Path, repair_it: bool) -> Result<(), Failure> {
@@ -20,12 +26,16 @@ pub(super) fn run_check(data_dir: &Path, repair_it: bool) -> Result<(), Failure>
     }
     let rocks = RocksStore::open_to_read(data_dir, RocksOptions::default())?;
     let store = PageStore::open(Arc::new(rocks))?;
-    let mut faults = Faults(0);
+    let mut faults = Faults::default();
     let findings = check::inspect(&store, &mut faults);
-    match faults.0 {
+    let advice = [SUMS].into_iter().filter(|_| faults.sums > 0);
+    let advice = advice.chain((faults.all > faults.sums).then_some(REMEDY));
+    let advice: Vec<&str> = [FIRST].into_iter().chain(advice).collect();
+    let advice = advice.join("; ");
+    match faults.all {
         0 => println!("{findings}"),
-        1 => return Err(format!("1 fault was found: {REMEDY}").into()),
-        count => return Err(format!("{count} faults were found: {REMEDY}").into()),
+        1 => return Err(format!("1 fault was found: {advice}").into()),
+        count => return Err(format!("{count} faults were found: {advice}").into()),
     }
     Ok(())
 }
@@ -73,7 +83,11 @@ fn run_repair(data_dir: &Path) -> Result<(), StoreError> {
 }
 
 /// Prints faults as they are found, and counts them.
-struct Faults(u64);
+#[derive(Default)]
+struct Faults {
+    all: u64,
+    sums: u64,
+}
 
 impl Inspector for Faults {
     fn read(&mut self, _: u64) -> ControlFlow<()> {
@@ -81,7 +95,8 @@ impl Inspector for Faults {
     }
 
     fn fault(&mut self, fault: Fault) {
-        self.0 += 1;
+        self.all += 1;
+        self.sums += u64::from(fault.is_sum);
         eprintln!("{fault}");
     }
 }

@@ -237,6 +237,16 @@ pub fn occupied(width: SlotWidth, word: u64) -> u32 {
     count(width, width.not_zero(word))
 }
 
+/// How many slots of some words hold a fingerprint; `None` if bits are set that belong
+/// to no slot.
+pub fn occupied_of_all(width: SlotWidth, mut words: impl Iterator<Item = u64>) -> Option<u64> {
+    let used = width.bits() * width.slots_per_word();
+    words.try_fold(0, |sum, word| {
+        let is_sound = word.checked_shr(u32::from(used)).unwrap_or(0) == 0;
+        is_sound.then(|| sum + u64::from(occupied(width, word)))
+    })
+}
+
 /// How many slots have their high bit set in `bits`, in which no other bit is.
 /// One multiplication sums them up in the topmost slot: counting the bits of a
 /// word takes a dozen steps on processors whose instruction for it may not be

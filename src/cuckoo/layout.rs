@@ -28,6 +28,14 @@ impl Layout {
         }
     }
 
+    /// Bits of the value that a slot carries below its fingerprint; 0: none.
+    pub fn value_bits(&self) -> u32 {
+        match self {
+            Layout::Classic(_) => 0,
+            Layout::Paged(paged) => paged.code().value_bits(),
+        }
+    }
+
     /// Slots per bucket.
     #[inline]
     pub fn bucket_size(&self) -> u8 {

@@ -1,9 +1,12 @@
 //! Everything is read again and again while filters change, and nothing but
 //! damage is called damage.
 
-use crate::support::{add, batch, create, name, options};
+use crate::support::{Whole, add, batch, create, kept, name, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
-use cuckood::engine::{Engine, EngineOptions, ScrubOptions};
+use cuckood::engine::check::check;
+use cuckood::engine::{
+    AddOptions, AddResult, Adopted, Engine, EngineOptions, ItemBatch, Replace, ScrubOptions,
+};
 use cuckood::metrics::Metrics;
 use cuckood::page::{FilterId, Ordinal, PageId, PageIndex};
 use cuckood::store::PageStore;
@@ -32,6 +35,39 @@ async fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         assert!(began.elapsed() < Duration::from_secs(60), "{what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// With this fingerprint and these buckets, copies are counted under the smallest key
+/// that there is, and under the one behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copies_under_the_smallest_keys_are_no_fault() {
+    for item in ["hot452", "hot1884"] {
+        let memory = MemoryStore::new();
+        let (engine, _) = open(&memory, &options(512));
+        let request = FilterRequest {
+            capacity: Some(100),
+            layout: Some(LayoutKind::Classic),
+            bucket_size: Some(2),
+            expansion: Some(0),
+            ..FilterRequest::default()
+        };
+        create(&engine, "f", &request).await;
+        let mut copies = ItemBatch::new();
+        (0..10).for_each(|_| copies.push(item.as_bytes()));
+        let (filter, always) = (name("f"), AddOptions::default());
+        let added = engine.add(&filter, &copies, &always, None).await;
+        assert_eq!(added.unwrap().answer, [AddResult::Added; 10]);
+        check(&kept(&memory)).unwrap();
+        let mut dump = Whole(Vec::new());
+        engine.dump(&name("f"), &mut dump).unwrap();
+        let intake = engine.intake(&name("g"), Replace::Nothing).await.unwrap();
+        let staged = intake.dump(dump.0.as_slice()).unwrap();
+        let adopted = engine.adopt(&name("g"), staged, Replace::Nothing).await;
+        assert!(matches!(adopted, Ok(Adopted::New(_))));
+        let one = ItemBatch::of(item.as_bytes());
+        assert_eq!(engine.count(&name("g"), &one).await.unwrap(), [10]);
+        check(&kept(&memory)).unwrap();
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Fault {
     /// Pages that nothing can reach: all that is wrong with them is that they are
     /// there.
     pub unreachable: Option<Garbage>,
+    /// Each page can be read, and is what was written; but all together they hold other
+    /// than the filter says.
+    pub is_sum: bool,
 }
 
 impl Fault {
@@ -23,6 +26,7 @@ impl Fault {
             filter,
             error,
             unreachable: None,
+            is_sum: false,
         }
     }
 }

@@ -2,10 +2,11 @@
 //! sub-filters at a time: each slice as it was at one moment.
 
 use super::inspector::{Fault, Inspector};
+use crate::chain::contents::Contents;
 use crate::cuckoo::layout::Layout;
 use crate::engine::filters::decode;
 use crate::engine::pages::PageGeometry;
-use crate::engine::stored::page::{Contents, contents};
+use crate::engine::stored::page::contents;
 use crate::engine::stored::{PageVisitor, each_page};
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
 use crate::store::{Garbage, Snapshot, StoreError, StoredFilter};
@@ -311,7 +312,11 @@ impl Comparison<'_> {
             })
             .collect();
         for (filter, what, reason) in different {
-            self.fault(filter, StoreError::Corrupt { what, reason });
+            let name = self.slice.names.get(&filter).cloned();
+            self.inspector.fault(Fault {
+                is_sum: true,
+                ..Fault::new(name, StoreError::Corrupt { what, reason })
+            });
         }
     }
 

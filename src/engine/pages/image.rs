@@ -120,15 +120,11 @@ pub(crate) fn set_slot(slots: &mut [u8], width: SlotWidth, slot: u32, value: u32
 /// How many slots of an image are in use; `None` if bits are set that belong to
 /// no slot.
 pub(crate) fn occupied(slots: &[u8], width: SlotWidth) -> Option<u64> {
-    let used = width.bits() * width.slots_per_word();
-    words(slots).try_fold(0, |sum, word| {
-        let is_sound = word.checked_shr(u32::from(used)).unwrap_or(0) == 0;
-        is_sound.then(|| sum + u64::from(bucket::occupied(width, word)))
-    })
+    bucket::occupied_of_all(width, words(slots))
 }
 
 /// The words of an image's slots, but for zeros at its end.
-pub(crate) fn words(slots: &[u8]) -> impl Iterator<Item = u64> + '_ {
+pub(crate) fn words(slots: &[u8]) -> impl Iterator<Item = u64> + Clone + '_ {
     slots.chunks(8).map(little_endian)
 }
 

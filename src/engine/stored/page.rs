@@ -1,8 +1,7 @@
 //! What the log did to one page, and how many items are in one.
 
+use crate::chain::contents::Contents;
 use crate::chain::counters::{CounterKey, Counters};
-use crate::chain::meta::{Chain, SubFilter};
-use crate::chain::paged::{Known, Table};
 use crate::cuckoo::layout::Layout;
 use crate::engine::pages::PageGeometry;
 use crate::engine::pages::image::{self, PageImage};
@@ -101,90 +100,12 @@ impl LoggedPage {
     }
 }
 
-/// What is in a page, or in all pages of a sub-filter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct Contents {
-    /// Slots in use.
-    pub(in crate::engine) occupied: u64,
-    /// Copies counted beside the slots.
-    pub(in crate::engine) counted: u64,
-    /// Counters beside pages, where items have values.
-    pub(in crate::engine) keys: Option<u64>,
-    /// Slots by the bits that are known of their entries, where they differ.
-    pub(in crate::engine) known: Option<Known>,
-}
-
 /// Counts what is in a page; `None` if it can't be that page.
 pub(in crate::engine) fn contents(bytes: &[u8], layout: &Layout, page: u32) -> Option<Contents> {
     let geometry = PageGeometry::of(layout);
     let PageImage { slots, counters } = image::parse(bytes, geometry.page_bytes()).ok()?;
-    let (keys, counted) = counters
-        .as_deref()
-        .map_or(Some((0, 0)), |it| copies(it, &geometry))?;
-    Some(Contents {
-        occupied: image::occupied(slots, geometry.slot_width())?,
-        counted,
-        keys: has_values(layout).then_some(keys),
-        known: match layout {
-            Layout::Classic(_) => None,
-            Layout::Paged(paged) => Some(Known::of_page(paged, page, image::words(slots))?),
-        },
-    })
-}
-
-/// The number of the counters, and their sum; `None` if one can't be of such a page.
-/// Stamps count nothing.
-fn copies(counters: &Counters, geometry: &PageGeometry) -> Option<(u64, u64)> {
-    let mut counters = counters.iter().filter(|it| it.0 != CounterKey::STAMP);
-    counters.try_fold((0, 0u64), |(keys, sum), (key, copies)| {
-        geometry.has_class(key).then_some(())?;
-        Some((keys + 1, sum.checked_add(copies)?))
-    })
-}
-
-fn has_values(layout: &Layout) -> bool {
-    match layout {
-        Layout::Classic(_) => false,
-        Layout::Paged(paged) => paged.code().value_bits() > 0,
-    }
-}
-
-impl Contents {
-    /// Nothing yet, of a sub-filter.
-    pub(in crate::engine) fn none_of(layout: &Layout) -> Contents {
-        Contents {
-            occupied: 0,
-            counted: 0,
-            keys: has_values(layout).then_some(0),
-            known: match layout {
-                Layout::Classic(_) => None,
-                Layout::Paged(paged) => Some(Known::none_of(paged)),
-            },
-        }
-    }
-
-    /// What a filter says that the pages of one of its sub-filters hold.
-    pub(in crate::engine) fn told_by(chain: &Chain, sub: &SubFilter) -> Contents {
-        Contents {
-            occupied: sub.occupied,
-            counted: sub.counted,
-            keys: chain
-                .table()
-                .filter(|_| has_values(&sub.layout))
-                .map(Table::keys),
-            known: chain.table().map(|table| table.known().clone()),
-        }
-    }
-
-    /// What both hold. Never more than all: such a filter was refused before.
-    pub(in crate::engine) fn add(&mut self, other: &Contents) {
-        self.occupied = self.occupied.saturating_add(other.occupied);
-        self.counted = self.counted.saturating_add(other.counted);
-        if let (Some(keys), Some(more)) = (&mut self.keys, other.keys) {
-            *keys += more;
-        }
-        if let (Some(known), Some(others)) = (&mut self.known, &other.known) {
-            known.extend(others);
-        }
-    }
+    let counters = counters.as_deref();
+    let mut keys = counters.into_iter().flat_map(Counters::iter);
+    keys.all(|it| geometry.has_class(it.0)).then_some(())?;
+    Contents::of_page(layout, page, image::words(slots), counters)
 }
