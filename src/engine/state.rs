@@ -88,7 +88,7 @@ impl Engine {
 }
 
 /// What a filter's dump has as its digest. Every change of a filter changes its
-/// description: it counts items, deletions and the slots in use.
+/// description, which counts the commits that did.
 pub(super) struct KnownDigest {
     pub(super) id: FilterId,
     pub(super) meta: Vec<u8>,

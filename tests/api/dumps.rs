@@ -117,6 +117,31 @@ async fn a_filter_that_is_there_is_replaced_only_when_asked() {
 }
 
 #[tokio::test]
+async fn a_value_that_became_another_is_a_change_to_whoever_replaces_its_filter() {
+    let server = Server::start().await;
+    let joins = json!({"capacity": 1000, "value_bits": 12});
+    server.put("/filters/joins", joins).await.ok();
+    let entries = json!({"entries": [{"item": "ada", "value": 1}]});
+    server.post("/filters/joins/values", entries).await.ok();
+    let before = dump(&server, "joins").await;
+    let replace = "/filters/joins/dump?replace=true";
+    // Whatever is asked for, the digest is remembered.
+    let other = format!("\"{}\"", "0".repeat(64));
+    let refused = restore(&server, replace, &before.bytes, &[("if-match", &other)]).await;
+    refused.problem(412, "filter_changed");
+    let both = json!({"entries": [{"item": "ada", "from": 1, "to": 2}]});
+    let path = "/filters/joins/values/replace";
+    let replaced = server.post(path, both).await.ok();
+    assert_eq!(replaced, json!({"results": ["replaced"]}));
+    let tag = before.header("etag");
+    let late = restore(&server, replace, &before.bytes, &[("if-match", tag)]).await;
+    late.problem(412, "filter_changed");
+    let listed = server.get("/filters/joins/values?item=ada").await.ok();
+    assert_eq!(listed, json!({"values": [2]}));
+    assert_ne!(dump(&server, "joins").await.header("etag"), tag);
+}
+
+#[tokio::test]
 async fn a_replaced_filter_keeps_its_time_to_end() {
     let server = with_filter("rebuilt", 0..100).await;
     let rebuilt = dump(&server, "rebuilt").await.bytes;

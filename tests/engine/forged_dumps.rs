@@ -28,9 +28,11 @@ impl Dump {
         engine.dump(&name(filter), &mut whole).unwrap();
         let length = u32::from_le_bytes(whole.0[START + 1..START + 5].try_into().unwrap());
         let end = START + BLOCK_HEAD + length as usize;
-        let counts = |&n: &usize| usize::from(whole.0[end - 1 - 8 * n]) == n;
+        // Behind the lengths are the changes.
+        let place = |n: usize| end - 8 - 8 * n - 1;
+        let counts = |&n: &usize| usize::from(whole.0[place(n)]) == n;
         Dump {
-            lengths: end - 1 - 8 * (1..20).find(counts).unwrap(),
+            lengths: place((1..20).find(counts).unwrap()),
             bytes: whole.0,
             end,
         }

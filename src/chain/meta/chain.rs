@@ -22,6 +22,7 @@ pub struct Chain {
     pub(super) hash: HashId,
     pub(super) created_at_ms: u64,
     pub(super) deletions: u64,
+    pub(super) changes: u64,
     pub(super) pages: Pages,
 }
 
@@ -54,6 +55,7 @@ impl Chain {
             hash,
             created_at_ms,
             deletions: 0,
+            changes: 0,
             pages,
         })
     }
@@ -71,6 +73,12 @@ impl Chain {
     /// Deletes that found their item.
     pub fn deletions(&self) -> u64 {
         self.deletions
+    }
+
+    /// Commits that changed the filter since it got its number: no two of its states
+    /// have the same. A value that becomes another changes no other number here.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Items in the filter: adds less deletes.
@@ -244,6 +252,11 @@ impl Chain {
     /// Keeps count of a delete that found its item.
     pub(in crate::chain) fn note_deletion(&mut self) {
         self.deletions = self.deletions.saturating_add(1);
+    }
+
+    /// Keeps count of a commit.
+    pub fn note_change(&mut self) {
+        self.changes = self.changes.saturating_add(1);
     }
 
     /// Why the filter can't grow any more; `None` while it can.

@@ -96,6 +96,7 @@ impl Chain {
                 out.extend_from_slice(&table.encode());
             }
         }
+        out.extend_from_slice(&self.changes.to_le_bytes());
         out
     }
 
@@ -111,6 +112,7 @@ impl Chain {
             Ordering::Greater => return Err(MetaError::Newer { found: version }),
             Ordering::Less => return Err(MetaError::Older { found: version }),
         }
+        let changes = reader.number_at_end()?;
         let (layout, hash) = (reader.byte()?, reader.byte()?);
         let page_bytes = u32::from_le_bytes(reader.array()?);
         let capacity = u64::from_le_bytes(reader.array()?);
@@ -157,6 +159,7 @@ impl Chain {
             hash,
             created_at_ms,
             deletions,
+            changes,
             pages,
         })
     }
@@ -235,6 +238,15 @@ impl Reader<'_> {
             .ok_or(MetaError::Corrupt("it ends too early"))?;
         self.0 = rest;
         Ok(*front)
+    }
+
+    fn number_at_end(&mut self) -> Result<u64, MetaError> {
+        let (rest, end) = self
+            .0
+            .split_last_chunk()
+            .ok_or(MetaError::Corrupt("it ends too early"))?;
+        self.0 = rest;
+        Ok(u64::from_le_bytes(*end))
     }
 
     fn byte(&mut self) -> Result<u8, MetaError> {

@@ -35,11 +35,12 @@ pub struct ForeignChain {
 
 impl Chain {
     /// The chain as another server may take it: without what is this one's
-    /// own, the numbers of its sub-filters, the bytes that it may take, and
-    /// what came of compactions. Equal filters have equal ones.
+    /// own, the numbers of its sub-filters, the bytes that it may take, what came of
+    /// compactions, and how many commits it took. Equal filters have equal ones.
     pub fn portable(&self) -> Chain {
         let mut chain = self.clone();
         chain.reopen();
+        chain.changes = 0;
         chain.params = chain.params.with_max_filter_bytes(u64::MAX);
         if let Some(links) = chain.links_mut() {
             links.compacted_at = 0;

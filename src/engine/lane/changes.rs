@@ -6,6 +6,7 @@ use crate::chain::plan::{ChangesInOrder, FutileSearches, Overlay, PageChanges, P
 use crate::engine::filters::{FilterView, OpenFilter};
 use crate::engine::pages::{PageCache, PageTable, Version, image};
 use crate::page::{Ordinal, PageId};
+use crate::store::FilterChange;
 use crate::store::redo::RedoBuilder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -162,8 +163,18 @@ impl Changes {
         changed.chain(wholes).filter(|&it| self.is_new(it)).count()
     }
 
+    /// What it changes in the record of its filter.
+    pub(super) fn update(&self) -> FilterChange {
+        FilterChange::Update {
+            id: self.filter.id,
+            meta: self.view.chain.encode(),
+            dropped: self.dropped.clone(),
+        }
+    }
+
     /// What was planned, without the changes of pages: those of the overlay.
-    fn of(state: PlannedFilter) -> (Changes, Overlay) {
+    fn of(mut state: PlannedFilter) -> (Changes, Overlay) {
+        state.chain.note_change();
         let mut view = state.view.advanced(state.filter.id, state.chain);
         if state.overlay.reshapes() {
             view = view.reshaped();

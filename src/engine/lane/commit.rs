@@ -15,6 +15,7 @@ use super::ordering::LaneOrdering;
 use super::queue::LaneQueue;
 use super::replicated::NotOrdered;
 use super::request::Request;
+use crate::chain::meta::Chain;
 use crate::chain::plan::PlanStats;
 use crate::engine::disk::Disk;
 use crate::engine::error::EngineError;
@@ -107,8 +108,9 @@ pub(super) struct InDoubt {
     undo: Commit,
     /// A filter that it would have created.
     created: Option<(FilterId, FilterName)>,
-    /// Filters it touched that are there: none is closed until then.
-    _touched: Vec<Arc<OpenFilter>>,
+    /// Filters it touched that are there, as that leaves them: none is closed until
+    /// then.
+    touched: Vec<(Arc<OpenFilter>, Chain)>,
     /// What keeps requests from being sent again until then.
     _recorders: Vec<SideRecorder>,
 }
@@ -124,14 +126,9 @@ impl Lane {
         let changes = &encoded.changes;
         let published = |it: &Changes| it.filter.view.load().chain.slot_bytes();
         let bytes_before: Vec<u64> = changes.iter().map(published).collect();
-        let update = |it: &Changes| FilterChange::Update {
-            id: it.filter.id,
-            meta: it.view.chain.encode(),
-            dropped: it.dropped.clone(),
-        };
         let batch = Batch {
             answers,
-            filter_changes: changes.iter().map(update).collect(),
+            filter_changes: changes.iter().map(Changes::update).collect(),
             touched: changes.iter().map(|it| Arc::clone(&it.filter)).collect(),
             encoded,
             created: None,
@@ -196,13 +193,17 @@ impl Lane {
                 };
                 let recorders = answers.into_iter().filter_map(answer).collect();
                 return match failure {
-                    CommitFailure::Unknown { commit, cause } => Some(InDoubt {
-                        cause,
-                        undo: undo(&commit, &batch.touched, batch.created.as_ref()),
-                        created: batch.created,
-                        _touched: batch.touched,
-                        _recorders: recorders,
-                    }),
+                    CommitFailure::Unknown { commit, cause } => {
+                        let touched = batch.touched.into_iter();
+                        let touched: Vec<_> = touched.map(|it| taken_back(&commit, it)).collect();
+                        Some(InDoubt {
+                            cause,
+                            undo: undo(&commit, &touched, batch.created.as_ref()),
+                            created: batch.created,
+                            touched,
+                            _recorders: recorders,
+                        })
+                    }
                     // The commit log has it, or may have it.
                     CommitFailure::NotApplied(_) | CommitFailure::Unsettled => {
                         if let Some(replicated) = self.ordering.replicated() {
@@ -420,6 +421,10 @@ impl Lane {
             return Some(doubt);
         }
         self.checkpointer.publish(self.number, sequence, 0, |_| {});
+        for (filter, chain) in doubt.touched {
+            let view = filter.view.load().advanced(filter.id, chain);
+            filter.view.store(Arc::new(view));
+        }
         if let Some((id, name)) = &doubt.created {
             self.filters.forget(*id, name);
             // What settled it has put its pages on the list.
@@ -498,11 +503,24 @@ fn latest_deadline<'a>(requests: impl Iterator<Item = &'a Request>) -> Instant {
     latest.map_or(most, |it| it.min(most))
 }
 
+/// A filter as it is once a commit is taken back. Whoever reads the store meanwhile may
+/// have seen the commit's description, so no commit behind it may have the same.
+fn taken_back(commit: &Commit, filter: Arc<OpenFilter>) -> (Arc<OpenFilter>, Chain) {
+    let mut chain = filter.view.load().chain.clone();
+    let is_of_it =
+        |it: &FilterChange| matches!(it, FilterChange::Update { id, .. } if *id == filter.id);
+    if commit.filters.iter().any(is_of_it) {
+        chain.note_change();
+        chain.note_change();
+    }
+    (filter, chain)
+}
+
 /// What takes back a commit, last first: the filters that it touched are
-/// restored from what they are in memory, and one that it created is removed.
+/// restored, and one that it created is removed.
 fn undo(
     commit: &Commit,
-    touched: &[Arc<OpenFilter>],
+    touched: &[(Arc<OpenFilter>, Chain)],
     created: Option<&(FilterId, FilterName)>,
 ) -> Commit {
     // A filter that is there may have the name of one that is taken back.
@@ -510,13 +528,13 @@ fn undo(
         id: *id,
         name: name.as_str().to_owned(),
     });
-    let restored = touched.iter().map(|filter| FilterChange::Restore {
+    let restored = touched.iter().map(|(filter, chain)| FilterChange::Restore {
         id: filter.id,
         name: filter.name.as_str().to_owned(),
-        meta: filter.view.load().chain.encode(),
+        meta: chain.encode(),
         reclaimed: reclaimed(commit, filter.id),
     });
-    let owned = touched.iter().filter_map(|it| it.ownership());
+    let owned = touched.iter().filter_map(|it| it.0.ownership());
     let ends = commit.filters.iter().rev().filter_map(|it| match *it {
         FilterChange::Expire { id, before, after } => Some(FilterChange::Expire {
             id,
