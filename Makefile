@@ -126,6 +126,12 @@ soak: ## Kill the server, then let it live, among tenants that behave and one th
 	@.ci/setup serve
 	CUCKOOD_SOAK_MINUTES=$(or $(MINUTES),1) $(CARGO) test $(CARGO_FLAGS) --test crash soak:: -- --ignored --nocapture
 
+.PHONY: dearest
+dearest: SECONDS := 3
+dearest: ## Ask the dearest of each route and command over 64 connections beside a neighbour, SECONDS each (3)
+	@.ci/setup serve
+	CUCKOOD_DEAREST_SECONDS=$(SECONDS) $(CARGO) test $(CARGO_FLAGS) --test dearest -- --include-ignored --nocapture
+
 .PHONY: bench
 bench: ## Run the benchmarks
 	@.ci/setup serve

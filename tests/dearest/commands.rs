@@ -1,0 +1,298 @@
+//! The dearest forms of each command.
+
+use crate::form::{Form, Round, command};
+use crate::prepared::{World, name};
+use bytes::Bytes;
+
+/// Commands that are taken apart before they are worked on.
+const PIPELINE: usize = 1024;
+
+/// Longest item.
+const ITEM: usize = 64 << 10;
+
+/// A pipeline of this line, whose words have no blanks; `LONG` is the longest name of
+/// a filter with a long description, `ITEM` the longest item, `KEY` the API key, `NEW`
+/// a name that is new in each.
+fn piped(door: &'static str, line: &'static str, times: usize) -> Form {
+    let what = format!("{line}, {times} at once");
+    Form::new(door, &what, move |world| {
+        let of = |round: usize, n: usize| {
+            let words = line.split(' ').map(|word| match word {
+                "LONG" => name('l', 3).into_bytes(),
+                "ITEM" => vec![b'i'; ITEM],
+                "KEY" => world.key.clone().into_bytes(),
+                "NEW" => name('n', round * times + n).into_bytes(),
+                word => word.as_bytes().to_vec(),
+            });
+            command(&words.collect::<Vec<_>>())
+        };
+        let times = times.min(world.many);
+        let rounds = if line.contains("NEW") {
+            64.min(world.many)
+        } else {
+            1
+        };
+        let pipeline = |round| (0..times).flat_map(|n| of(round, n)).collect::<Vec<u8>>();
+        (0..rounds)
+            .map(|round| Round::Redis(Bytes::from(pipeline(round))))
+            .collect()
+    })
+}
+
+/// One command of as many words as there may be: those before, and so many more.
+fn wide(
+    door: &'static str,
+    before: &'static str,
+    word: impl Fn(usize) -> Vec<u8> + 'static,
+) -> Form {
+    let what = format!("{before}, 250,000 words");
+    Form::new(door, &what, move |world| {
+        let mut words: Vec<Vec<u8>> = before.split(' ').map(|it| it.as_bytes().to_vec()).collect();
+        words.extend((0..world.many).map(&word));
+        vec![Round::Redis(command(&words).into())]
+    })
+}
+
+/// A pipeline of a command of so many words behind those before.
+fn full(
+    door: &'static str,
+    before: &'static str,
+    count: usize,
+    word: impl Fn(usize) -> Vec<u8> + 'static,
+) -> Form {
+    let what = format!("{before}, {count} words, {PIPELINE} at once");
+    Form::new(door, &what, move |world| {
+        let mut words: Vec<Vec<u8>> = before.split(' ').map(|it| it.as_bytes().to_vec()).collect();
+        words.extend((0..count).map(&word));
+        let times = PIPELINE.min(world.many);
+        vec![Round::Redis(command(&words).repeat(times).into())]
+    })
+}
+
+/// One command, one word of which has 31 MiB.
+fn long(door: &'static str, before: &'static str, of: u8, bytes: usize) -> Form {
+    let what = format!("{before}, a word of {} KiB", bytes >> 10);
+    Form::new(door, &what, move |world| {
+        let mut words: Vec<Vec<u8>> = before.split(' ').map(|it| it.as_bytes().to_vec()).collect();
+        let mut word = vec![of; bytes.min(100 * world.many)];
+        if of == b'[' {
+            word.insert(0, b'*');
+        }
+        words.push(word);
+        vec![Round::Redis(command(&words).into())]
+    })
+}
+
+/// A transaction of as many commands of one word as there may be.
+fn transaction(door: &'static str, line: &'static str) -> Form {
+    let what = format!("{line} in a transaction");
+    Form::new(door, &what, move |world| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let times = world.many / words.len();
+        let mut bytes = command(&["MULTI"]);
+        bytes.extend(command(&words).repeat(times));
+        bytes.extend(command(&[if door == "discard" {
+            "DISCARD"
+        } else {
+            "EXEC"
+        }]));
+        vec![Round::Redis(bytes.into())]
+    })
+}
+
+fn short(n: usize) -> Vec<u8> {
+    n.to_string().into_bytes()
+}
+
+pub(crate) fn forms() -> Vec<Form> {
+    let mut all = of_items();
+    all.extend(of_filters());
+    all.extend(of_names());
+    all.extend(of_server());
+    all.extend(of_connections());
+    all
+}
+
+fn of_items() -> Vec<Form> {
+    let item = |n: usize| format!("{n:i>110}").into_bytes();
+    vec![
+        piped("cf.exists", "CF.EXISTS deep ITEM", 400),
+        wide("cf.mexists", "CF.MEXISTS chain", short).among_the_worst(),
+        wide("cf.mexists", "CF.MEXISTS large", item),
+        piped("cf.count", "CF.COUNT deep ITEM", 400),
+        piped("cf.add", "CF.ADD piped ITEM", 400),
+        piped("cf.addnx", "CF.ADDNX piped ITEM", 400),
+        piped("cf.del", "CF.DEL piped ITEM", 400),
+        wide(
+            "cf.insert",
+            "CF.INSERT inserted CAPACITY 4000000 ITEMS",
+            short,
+        ),
+        wide("cf.insert", "CF.INSERT inserted NOCREATE ITEMS", item),
+        wide(
+            "cf.insertnx",
+            "CF.INSERTNX unless CAPACITY 4000000 NOCREATE ITEMS",
+            item,
+        ),
+    ]
+}
+
+fn of_filters() -> Vec<Form> {
+    vec![
+        piped(
+            "cf.reserve",
+            "CF.RESERVE NEW 1000 LAYOUT classic BUCKETSIZE 255 MAXITERATIONS 65535 EXPANSION 32768",
+            16,
+        ),
+        piped(
+            "cf.reserve",
+            "CF.RESERVE NEW 1000 LAYOUT paged ERRORRATE 0.001",
+            16,
+        ),
+        piped("cf.info", "CF.INFO LONG", PIPELINE),
+        piped("cf.debug", "CF.DEBUG deep", PIPELINE),
+        piped("cf.compact", "CF.COMPACT shrinking", PIPELINE),
+        piped("cf.scandump", "CF.SCANDUMP bloom 0", 16),
+        Form::new("cf.scandump", "all parts", |world| {
+            let parts = world.parts.iter().map(|(at, _)| *at);
+            let asked = [0].into_iter().chain(parts);
+            let commands = asked.flat_map(|at| command(&["CF.SCANDUMP", "bloom", &at.to_string()]));
+            vec![Round::Redis(commands.collect())]
+        }),
+        Form::new("cf.loadchunk", "all parts", |world| {
+            let of = |n: usize| {
+                let key = name('m', n);
+                let nothing = [(1, Vec::new())];
+                let parts = if world.parts.is_empty() {
+                    &nothing
+                } else {
+                    &world.parts[..]
+                };
+                let parts = parts.iter().flat_map(|(at, bytes)| {
+                    let at = at.to_string();
+                    command(&[&b"CF.LOADCHUNK"[..], key.as_bytes(), at.as_bytes(), bytes])
+                });
+                let end = command(&["DEL", &key]);
+                Round::Redis(parts.chain(end).collect())
+            };
+            (0..64.min(world.many)).map(of).collect()
+        }),
+        piped("memory", "MEMORY USAGE LONG SAMPLES 1000000", PIPELINE),
+        piped("type", "TYPE LONG", PIPELINE),
+        piped("ttl", "TTL LONG", PIPELINE),
+        piped("pttl", "PTTL LONG", PIPELINE),
+        piped("expiretime", "EXPIRETIME LONG", PIPELINE),
+        piped("pexpiretime", "PEXPIRETIME LONG", PIPELINE),
+        piped("expire", "EXPIRE LONG 3000000000", PIPELINE),
+        piped("pexpire", "PEXPIRE LONG 3000000000000", PIPELINE),
+        piped("expireat", "EXPIREAT LONG 4000000000", PIPELINE),
+        piped("pexpireat", "PEXPIREAT LONG 4000000000000", PIPELINE),
+        piped("persist", "PERSIST LONG", PIPELINE),
+        // It would delete what others have: the server has it off.
+        piped("flushall", "FLUSHALL SYNC", PIPELINE).refused(),
+        piped("flushdb", "FLUSHDB ASYNC", PIPELINE).refused(),
+    ]
+}
+
+fn of_names() -> Vec<Form> {
+    vec![
+        wide("exists", "EXISTS", |n| {
+            name('l', n % 1000).into_bytes()[..100].to_vec()
+        }),
+        wide("exists", "EXISTS", |_| b"large".to_vec()).among_the_worst(),
+        wide("touch", "TOUCH", |_| b"large".to_vec()),
+        wide("del", "DEL", short).among_the_worst(),
+        wide("unlink", "UNLINK", |n| format!("{n:x>110}").into_bytes()),
+        piped("dbsize", "DBSIZE", PIPELINE),
+        piped("scan", "SCAN 0 MATCH *l*l*x COUNT 1000 TYPE MBbloomCF", 256).among_the_worst(),
+        Form::new("scan", "a pattern of 1 KiB of classes", |_| {
+            let pattern = format!("*{}", "[a-z".repeat(250));
+            let words = ["SCAN", "0", "MATCH", &pattern, "COUNT", "1000"];
+            vec![Round::Redis(command(&words).repeat(100).into())]
+        })
+        .among_the_worst(),
+        long("scan", "SCAN 0 COUNT 1000 MATCH", b'[', 300_000)
+            .refused()
+            .among_the_worst(),
+        piped("keys", "KEYS *", 16),
+        long("keys", "KEYS", b'[', 1000),
+        long("keys", "KEYS", b'[', 300_000).refused(),
+    ]
+}
+
+fn of_server() -> Vec<Form> {
+    // All patterns of a command together have 1 KiB.
+    let patterns = |_| b"*[a-z".to_vec();
+    let mut all: Vec<Form> = [
+        ("command", "COMMAND INFO", "cf.add"),
+        ("info", "INFO", "everything"),
+        ("client", "CLIENT LIST", "x"),
+        ("cluster", "CLUSTER INFO", "x"),
+    ]
+    .into_iter()
+    .map(|(door, before, word)| {
+        // Beyond what one that names no key may have.
+        wide(door, before, move |_| word.as_bytes().to_vec()).refused()
+    })
+    .collect();
+    all.extend([
+        piped("command", "COMMAND", PIPELINE),
+        wide("command", "COMMAND DOCS", |_| b"cf.reserve".to_vec())
+            .refused()
+            .among_the_worst(),
+        piped("command", "COMMAND DOCS", PIPELINE),
+        piped("command", "COMMAND LIST", PIPELINE),
+        full("command", "COMMAND DOCS", 126, |_| b"cf.reserve".to_vec()),
+        full("command", "COMMAND INFO", 126, |_| b"cf.add".to_vec()),
+        full("info", "INFO", 127, |_| b"everything".to_vec()),
+        full("config", "CONFIG GET", 126, patterns),
+        long("config", "CONFIG GET", b'[', 31 << 20)
+            .refused()
+            .among_the_worst(),
+        piped("info", "INFO everything", PIPELINE),
+        piped("config", "CONFIG GET *", PIPELINE),
+        piped("role", "ROLE", PIPELINE),
+        piped("wait", "WAIT 1000000 3600000", PIPELINE),
+        piped("time", "TIME", PIPELINE),
+        piped("module", "MODULE LIST", PIPELINE),
+        piped("acl", "ACL WHOAMI", PIPELINE),
+        piped("readonly", "READONLY", PIPELINE).refused(),
+        piped("readwrite", "READWRITE", PIPELINE).refused(),
+    ]);
+    all
+}
+
+fn of_connections() -> Vec<Form> {
+    let mut all = vec![
+        long("ping", "PING", b'x', 60 << 10),
+        long("echo", "ECHO", b'x', 60 << 10),
+        long("echo", "ECHO", b'x', 31 << 20)
+            .refused()
+            .among_the_worst(),
+        piped("hello", "HELLO 3 AUTH default KEY SETNAME a-name", PIPELINE),
+        piped("auth", "AUTH default KEY", PIPELINE),
+        piped("select", "SELECT 0", PIPELINE),
+        piped("client", "CLIENT LIST", PIPELINE),
+        piped("client", "CLIENT INFO", PIPELINE),
+        piped("client", "CLIENT SETINFO LIB-NAME a-name", PIPELINE),
+        piped("client", "CLIENT CONSISTENCY strong", PIPELINE),
+        piped("client", "CLIENT POSITION", PIPELINE),
+        piped("unwatch", "UNWATCH", PIPELINE),
+        wide("watch", "WATCH", short).refused(),
+        transaction("multi", "CF.EXISTS deep x"),
+        transaction("exec", "CF.DEBUG deep").among_the_worst(),
+        transaction("exec", "CF.INFO large"),
+        transaction("exec", "EXISTS large"),
+        transaction("exec", "TYPE none"),
+        transaction("exec", "PING"),
+        transaction("discard", "PING"),
+    ];
+    all.push(Form::new("quit", "each connects anew", |_| {
+        vec![Round::Redis(command(&["QUIT"]).into())]
+    }));
+    all.push(Form::new("reset", "and shows its key", |world: &World| {
+        let bytes = [command(&["RESET"]), command(&["AUTH", &world.key])].concat();
+        vec![Round::Redis(bytes.repeat(PIPELINE / 2).into())]
+    }));
+    all
+}
