@@ -6,6 +6,7 @@ use super::pod::Cluster;
 use crate::backup::BackupError;
 use crate::engine::{PodPosition, Unfit};
 use crate::http::App;
+use crate::http::headers::LINK;
 use crate::http::listen::link::Link;
 use crate::http::media::TAR;
 use crate::http::problem::HttpError;
@@ -13,6 +14,7 @@ use crate::http::stream::{self, PIECE_BYTES, Pieces};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, post};
 use axum::{Extension, Router};
@@ -29,7 +31,7 @@ const MAX_BODY_BYTES: usize = 64 << 10;
 /// The routes between pods. What else is under their path is refused to others, too.
 pub(in crate::http) fn routes() -> Router<Arc<App>> {
     Router::new()
-        .route(link::PATH, post(link::post_link))
+        .route(link::PATH, post(post_link))
         .route(SNAPSHOT, post(post_snapshot))
         .route("/internal/{*rest}", any(unknown))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
@@ -42,6 +44,35 @@ pub(super) fn known<'a>(app: &'a App, link: Option<&Arc<Link>>) -> Result<&'a Cl
         true => Ok(cluster),
         false => Err(HttpError::ClusterKeyInvalid),
     }
+}
+
+/// A connection over which another pod shows that it is of the cluster. From then on it
+/// is none of those that anybody may have.
+async fn post_link(
+    State(app): State<Arc<App>>,
+    by: Option<Extension<Arc<Link>>>,
+    headers: HeaderMap,
+) -> Result<Response, HttpError> {
+    let cluster = app.cluster().ok_or(HttpError::UnknownRoute)?;
+    let refused = || HttpError::ClusterKeyInvalid;
+    let Extension(by) = by.ok_or_else(refused)?;
+    let said = headers.get(LINK).and_then(|it| it.to_str().ok());
+    let said = said.ok_or_else(refused)?;
+    if let Some(["hello", from, nonce, shown]) = link::words_of(said) {
+        let (greeting, answer) = cluster
+            .links
+            .greet(from, nonce, shown)
+            .ok_or_else(refused)?;
+        by.greeted(greeting);
+        return Ok((StatusCode::NO_CONTENT, [(LINK, answer)]).into_response());
+    }
+    let Some(["proof", shown]) = link::words_of(said) else {
+        return Err(refused());
+    };
+    let greeting = by.take_greeting().ok_or_else(refused)?;
+    let from = cluster.links.proven(greeting, shown).ok_or_else(refused)?;
+    by.is_of_a_pod(cluster.place_of_a_pod(from)?);
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 async fn unknown(

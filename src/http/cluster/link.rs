@@ -12,15 +12,10 @@
 //! numbers chosen so far: none is of use on another connection, to another pod, or from
 //! the other end.
 
-use crate::http::App;
 use crate::http::headers::LINK;
-use crate::http::listen::link::{Greeting, Link};
-use crate::http::problem::HttpError;
+use crate::http::listen::link::Greeting;
 use crate::mac::{MacKey, MacKeys};
-use axum::Extension;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::Uri;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -187,7 +182,7 @@ impl Asking {
     }
 }
 
-fn words_of<const N: usize>(said: &str) -> Option<[&str; N]> {
+pub(super) fn words_of<const N: usize>(said: &str) -> Option<[&str; N]> {
     let words: Vec<&str> = said.split(' ').collect();
     words.try_into().ok()
 }
@@ -236,7 +231,12 @@ where
 
 impl Links {
     /// Answers a hello; who said it is remembered, to be proven.
-    fn greet(&self, from: &str, nonce_of_from: &str, shown: &str) -> Option<(Greeting, String)> {
+    pub(super) fn greet(
+        &self,
+        from: &str,
+        nonce_of_from: &str,
+        shown: &str,
+    ) -> Option<(Greeting, String)> {
         let own = self.own();
         let hello = hex::decode(shown).ok()?;
         let about = parts("hello", from, own, [nonce_of_from, ""]);
@@ -250,41 +250,12 @@ impl Links {
     }
 
     /// The pod that has greeted, if it shows that it is one.
-    fn proven(&self, greeting: Greeting, shown: &str) -> Option<String> {
+    pub(super) fn proven(&self, greeting: Greeting, shown: &str) -> Option<String> {
         let Greeting { from, nonces, key } = greeting;
         let [theirs, ours] = &nonces;
         let about = parts("proof", &from, self.own(), [theirs, ours]);
         is_tag(&key, &about, shown).then_some(from)
     }
-}
-
-/// A connection over which another pod shows that it is of the cluster. From then on it
-/// is none of those that anybody may have.
-pub(super) async fn post_link(
-    State(app): State<Arc<App>>,
-    link: Option<Extension<Arc<Link>>>,
-    headers: HeaderMap,
-) -> Result<Response, HttpError> {
-    let cluster = app.cluster().ok_or(HttpError::UnknownRoute)?;
-    let refused = || HttpError::ClusterKeyInvalid;
-    let Extension(link) = link.ok_or_else(refused)?;
-    let said = headers.get(LINK).and_then(|it| it.to_str().ok());
-    let said = said.ok_or_else(refused)?;
-    if let Some(["hello", from, nonce, shown]) = words_of(said) {
-        let (greeting, answer) = cluster
-            .links
-            .greet(from, nonce, shown)
-            .ok_or_else(refused)?;
-        link.greeted(greeting);
-        return Ok((StatusCode::NO_CONTENT, [(LINK, answer)]).into_response());
-    }
-    let Some(["proof", shown]) = words_of(said) else {
-        return Err(refused());
-    };
-    let greeting = link.take_greeting().ok_or_else(refused)?;
-    let from = cluster.links.proven(greeting, shown).ok_or_else(refused)?;
-    link.is_of_a_pod(cluster.place_of_a_pod(from)?);
-    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 #[cfg(test)]
