@@ -208,6 +208,17 @@ fn each_filter_of_a_command_that_is_refused_has_its_line() {
     let [line] = audited("caller", "mistaken").try_into().unwrap();
     assert_eq!(line["outcome"], REFUSED);
     assert!(!line.contains_key("filter"));
+    // Of very many the first have lines.
+    let reader = keyed.add("reader-of-many", Scope::Read, None);
+    let mut client = keyed.connect(&reader);
+    let many = (0..150).map(|filter| format!("many-{filter}"));
+    let words: Vec<String> = ["DEL".to_owned()].into_iter().chain(many).collect();
+    assert!(client.ask(&words).starts_with(b"-NOPERM"));
+    let lines = audited("caller", "reader-of-many");
+    assert_eq!(lines.len(), 101);
+    assert_eq!(lines[99]["filter"], "many-99");
+    assert_eq!(lines[100]["note"], "filters=50");
+    assert!(!lines[100].contains_key("filter"));
     // Nor what somebody asks whom nobody knows.
     let mut stranger = keyed.server.connect();
     assert!(stranger.tell("DEL rr-stranger").starts_with("-NOAUTH"));

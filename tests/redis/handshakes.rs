@@ -154,6 +154,17 @@ fn redis_cli_is_greeted() {
             .starts_with(b"%1\r\n$4\r\nsave\r\n$0")
     );
     assert!(client.tell("INFO server").starts_with("="));
+    // redis-py's and Predis' own tests look at these.
+    assert!(
+        client
+            .tell("INFO server")
+            .contains("\\r\\narch_bits:64\\r\\n")
+    );
+    for sections in ["INFO", "INFO modules", "INFO everything"] {
+        let told = client.tell(sections);
+        let modules = "# Modules\\r\\nmodule:name=bf,ver=80800,api=1,filters=0,usedby=[],using=[],options=[]\\r\\n";
+        assert!(told.contains(modules), "{told}");
+    }
     assert!(client.tell("CLIENT LIST").contains("resp=3"));
     client.expect(
         "COMMAND NOSUCH",

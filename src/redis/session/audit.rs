@@ -12,6 +12,10 @@ use crate::redis::commands::table::{Spec, Verb};
 use crate::redis::protocol::batch::Words;
 use std::mem;
 
+/// Filters of a command that was refused which have lines of their own: one command
+/// may name a hundred thousand.
+const MOST_LINES: usize = 100;
+
 /// What a command is called there; `None`: it is not told of.
 fn action(verb: Verb) -> Option<&'static str> {
     Some(match verb {
@@ -73,9 +77,15 @@ impl Session {
                 Some(reason),
             );
         };
-        for key in keys_of(spec, words).skip(audited) {
+        let mut keys = keys_of(spec, words).skip(audited);
+        for key in keys.by_ref().take(MOST_LINES) {
             // What can't be a name is not written down.
             refuse(known_name(key));
+        }
+        let more = keys.count();
+        if more > 0 {
+            let note = format!("filters={more}");
+            self.line(None, action, Some(&note), Outcome::Refused, Some(reason));
         }
         if audited == 0 && keys_of(spec, words).next().is_none() {
             refuse(None);
