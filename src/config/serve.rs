@@ -135,6 +135,7 @@ impl ServeConfig {
                 max_retry_bytes: self.requests.max_idempotency_bytes.0,
                 max_imports: self.requests.max_imports,
                 disk_reserve,
+                checks_commits: false,
             },
             limits: self.requests.limits(),
             server: self.connections.options(),

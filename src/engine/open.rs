@@ -10,6 +10,7 @@ use super::filters::Filters;
 use super::idempotency::guard::IdempotentWrites;
 use super::idempotency::imports::Imports;
 use super::lane::allowance::Allowances;
+use super::lane::checked::CommitCheck;
 use super::lane::commit::Lane;
 use super::lane::queue::LaneQueue;
 use super::lane::shares::QueueShares;
@@ -95,6 +96,10 @@ pub struct EngineOptions {
     /// Items that may wait in front of one lane; one command may exceed it if
     /// nothing else waits.
     pub max_queued_items: usize,
+    /// For tests: after a commit, as often as costs little, all pages of a filter that
+    /// it changed are read, and if they hold other than the filter says, the program
+    /// ends.
+    pub checks_commits: bool,
 }
 
 impl EngineOptions {
@@ -124,6 +129,7 @@ impl EngineOptions {
             max_imports: 100,
             disk_reserve: DiskReserve::Usual,
             max_queued_items: 1_000_000,
+            checks_commits: false,
         }
     }
 }
@@ -373,7 +379,7 @@ impl Engine {
             state,
             caller: Caller::default(),
         };
-        engine.start_lanes()?;
+        engine.start_lanes(options.checks_commits)?;
         let checkpointer = Arc::clone(&engine.state.checkpointer);
         let thread = spawn("checkpoint", move || checkpointer.run())?;
         *engine.state.threads.checkpointer.lock() = Some(thread);
@@ -381,14 +387,15 @@ impl Engine {
         Ok(engine)
     }
 
-    fn start_lanes(&self) -> Result<(), StoreError> {
+    fn start_lanes(&self, checks_commits: bool) -> Result<(), StoreError> {
         let state = &self.state;
         for index in 0..state.lanes.lanes {
             let depth = &state.metrics.lane_queue_depth;
             let depth = depth.with_label_values(&[&index.to_string()]);
             let waits = state.metrics.lane_queue_wait_seconds.clone();
             let queue = Arc::new(LaneQueue::new(depth, waits));
-            let lane = self.lane(index, Arc::clone(&queue));
+            let mut lane = self.lane(index, Arc::clone(&queue));
+            lane.check = checks_commits.then(CommitCheck::default);
             let thread = spawn(&format!("lane-{index}"), move || lane.run())?;
             self.start_following(index, &queue)?;
             state.lanes.queues.write().push(queue);
@@ -414,6 +421,7 @@ impl Engine {
             store: Arc::clone(&state.store),
             ordering: self.ordering(number),
             most_commands: Cell::new(usize::MAX),
+            check: None,
             metrics: Arc::clone(&state.metrics),
         }
     }

@@ -44,6 +44,7 @@ impl Default for Setup {
                 max_log_bytes: 4 << 20,
                 max_open_filters: 100,
                 max_queued_commands: 100,
+                checks_commits: true,
                 ..EngineOptions::with_cache(16 << 20)
             },
             limits: Limits::default(),

@@ -4,7 +4,7 @@ use crate::wire::Client;
 use crate::{listening, words};
 use cuckood::access::keys::ApiKeys;
 use cuckood::chain::params::Defaults;
-use cuckood::engine::{Clock, DiskReserve, Engine, EngineOptions};
+use cuckood::engine::{Engine, EngineOptions};
 use cuckood::http::{Access, App, HostPolicy, Limits, ServerOptions, Tls};
 use cuckood::metrics::Metrics;
 use cuckood::redis::{RedisEndpoint, RedisOptions, serve};
@@ -84,24 +84,12 @@ impl Server {
         let engine = setup.is_open.then(|| {
             let store = Arc::new(PageStore::open(setup.store).unwrap());
             let options = EngineOptions {
-                clock: Clock::System,
                 defaults: setup.defaults,
-                lanes: 2,
-                cache_bytes: setup.cache_bytes,
-                max_dirty_bytes: setup.cache_bytes / 4,
                 max_log_bytes: 4 << 20,
-                checkpoint_slice_bytes: 256 << 10,
-                max_probes: 4_000_000,
-                max_cold_read_bytes: 64 << 20,
-                read_patience: EngineOptions::READ_PATIENCE,
-                key_share_percent: 50,
                 max_open_filters: 1000,
-                compaction_threshold_percent: 0,
                 max_queued_commands: 1000,
                 max_queued_items: 2_000_000,
-                max_retry_bytes: 1 << 20,
-                max_imports: 100,
-                disk_reserve: DiskReserve::Usual,
+                ..EngineOptions::with_cache(setup.cache_bytes)
             };
             Engine::open(store, &options, Arc::clone(&metrics)).unwrap()
         });

@@ -9,6 +9,7 @@
 
 use super::allowance::Allowances;
 use super::changes::{Changes, Encoded};
+use super::checked::CommitCheck;
 use super::command::Outcome;
 use super::frames::Frames;
 use super::ordering::LaneOrdering;
@@ -69,6 +70,8 @@ pub(crate) struct Lane {
     /// Commands that are committed together, at most: fewer after a commit that was too
     /// large for the commit log.
     pub(crate) most_commands: Cell<usize>,
+    /// What compares filters with their pages after commits, in tests.
+    pub(crate) check: Option<CommitCheck>,
     /// What commits are counted in.
     pub(crate) metrics: Arc<Metrics>,
 }
@@ -357,6 +360,9 @@ impl Lane {
         frames.are_published = true;
         self.cache.shed_counters();
         self.metrics.log_bytes_written.inc_by(redo_bytes);
+        if let Some(check) = &self.check {
+            check.look(&self.store, changes);
+        }
     }
 
     /// Stores the words and counters that change one by one.

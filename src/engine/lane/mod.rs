@@ -25,10 +25,12 @@
 //! | `record` | what a record says by itself, read before it is sent and before it is applied |
 //! | `follow` | applying what the commit log has settled |
 //! | `frames` | the frames of the pages that a commit changes |
+//! | `checked` | in tests, whether pages hold what a commit says |
 //! | `commit` | what a lane works with; one write to the store, then publication and answers |
 
 pub(super) mod allowance;
 mod changes;
+pub(super) mod checked;
 pub(super) mod command;
 pub(super) mod commit;
 mod drain;

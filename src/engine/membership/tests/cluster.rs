@@ -58,6 +58,7 @@ pub(super) fn options() -> EngineOptions {
         // Filters are closed and opened again.
         max_open_filters: 16,
         max_retry_bytes: 16 << 20,
+        checks_commits: true,
         ..EngineOptions::with_cache(FRAMES * 4096)
     }
 }
