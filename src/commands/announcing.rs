@@ -124,6 +124,7 @@ impl Announcing {
         let stopped = (0..).zip(&states).filter(|(_, it)| it.halted.is_some());
         self.own.stopped = stopped.map(|(lane, _)| lane).collect();
         self.own.now_ms = self.engine.now_ms();
+        self.own.reckoned_ms = self.engine.reckoned_ms();
         let cluster = self.app.cluster();
         self.own.is_ready = cluster.is_some_and(|it| it.is_ready(&self.engine));
     }

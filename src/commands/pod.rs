@@ -40,6 +40,8 @@ pub(super) struct Pod {
     epoch: Epoch,
     /// The time of the pods that are there, as of a moment.
     time: Option<(u64, Instant)>,
+    /// The same by what they reckon.
+    reckoned: Option<(u64, Instant)>,
     /// That of the brokers.
     brokers_time: Option<(u64, Instant)>,
     log: Arc<dyn CommitLog>,
@@ -98,7 +100,10 @@ impl Pod {
         let announcements = Announcements::new(&connection, &founding, &seals).await?;
         announcements.claim(&settings.address).await?;
         let pods = announcements.all().await?;
-        let time = middle_time(&pods).map(|it| (it, Instant::now()));
+        let time = middle_time(pods.iter().map(|it| it.now_ms));
+        let time = time.map(|it| (it, Instant::now()));
+        let reckoned = middle_time(pods.iter().map(|it| it.reckoned_ms));
+        let reckoned = reckoned.map(|it| (it, Instant::now()));
         let brokers_time = brokers_time(&connection, &founding).await?;
         let brokers_time = brokers_time.map(|it| (it, Instant::now()));
         let mut writer = [0; 16];
@@ -134,6 +139,7 @@ impl Pod {
             connection: connection.clone(),
             epoch,
             time,
+            reckoned,
             brokers_time,
             log: Arc::new(MeasuredLog::new(log, Arc::clone(metrics))),
             trimming,
@@ -169,6 +175,7 @@ impl Pod {
             epoch: self.founding.epoch,
             began: self.epoch.began.clone(),
             time: self.time,
+            reckoned: self.reckoned,
             brokers_time: self.brokers_time,
             level: self.level,
             lanes: self.founding.lanes,
@@ -236,8 +243,7 @@ impl TakingPart {
 }
 
 /// The time of pods, of which one alone may be wrong.
-fn middle_time(pods: &[PodState]) -> Option<u64> {
-    let times = pods.iter().map(|it| it.now_ms);
+fn middle_time(times: impl Iterator<Item = u64>) -> Option<u64> {
     let mut times: Vec<u64> = times.filter(|it| *it > 0).collect();
     times.sort_unstable();
     times.get(times.len().saturating_sub(1) / 2).copied()

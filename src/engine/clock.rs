@@ -7,8 +7,11 @@
 //!
 //! In a cluster time is what its log says: each record has a stamp, and every pod
 //! goes on from the newest one by the time since the machine's start. The wall clock
-//! only says what the next stamp is, as long as it is not far ahead of that. So all
-//! pods agree on what has ended, and no pod's clock can end it early.
+//! only says what the next stamp is, as long as it is not far ahead of that, nor of what
+//! this pod reckons: where it began, and the time since the machine's start. No stamp
+//! moves that, neither its own nor another pod's, which may only follow its own: a clock
+//! that runs too fast, or steps a little again and again, gets no further than that. So
+//! all pods agree on what has ended, and no pod's clock can end it early.
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::sync::Arc;
@@ -191,17 +194,45 @@ pub(super) struct EngineClock {
     belief: ArcSwap<Belief>,
     /// Nothing yet, or the engine is in no cluster.
     heard: ArcSwapOption<Heard>,
+    /// From where it is reckoned, in a cluster, how far the wall clock may get.
+    reckoned: ArcSwap<Reading>,
 }
 
 impl EngineClock {
     /// Believes the wall clock as it is now.
     pub(super) fn start(clock: Clock) -> EngineClock {
-        let belief = Belief::confirmed(clock.read());
+        let reading = clock.read();
         EngineClock {
             clock,
-            belief: ArcSwap::from_pointee(belief),
+            belief: ArcSwap::from_pointee(Belief::confirmed(reading)),
             heard: ArcSwapOption::empty(),
+            reckoned: ArcSwap::from_pointee(reading),
         }
+    }
+
+    /// What time it is, in milliseconds since 1970, by where the pod began and the time
+    /// since the machine's start alone.
+    pub(super) fn reckoned_ms(&self) -> u64 {
+        u64::try_from(self.reckoned_at(self.clock.read())).unwrap_or_default()
+    }
+
+    fn reckoned_at(&self, reading: Reading) -> i64 {
+        let from = self.reckoned.load();
+        from.wall_ms + reading.since_boot_ms - from.since_boot_ms
+    }
+
+    /// Reckons from this time on.
+    pub(super) fn reckon_from(&self, now_ms: u64) {
+        let reading = self.clock.read();
+        let wall_ms = i64::try_from(now_ms).unwrap_or(i64::MAX / 4);
+        self.reckoned
+            .store(Arc::new(Reading { wall_ms, ..reading }));
+    }
+
+    /// The most that the wall clock is believed at a reading.
+    fn most(&self, reading: Reading) -> i64 {
+        let passed = reading.since_boot_ms - self.reckoned.load().since_boot_ms;
+        self.reckoned_at(reading) + LEEWAY_MS + passed / LEEWAY_PART
     }
 
     fn tell(&self, reading: Reading) -> Told {
@@ -217,7 +248,10 @@ impl EngineClock {
         let reading = self.clock.read();
         let told = self.tell(reading);
         let stamp = match &*self.heard.load() {
-            Some(heard) if told.jump_ms.is_none() => reading.wall_ms.max(heard.least(reading)),
+            Some(heard) if told.jump_ms.is_none() => {
+                let most = self.most(reading).max(told.now_ms);
+                reading.wall_ms.min(most).max(heard.least(reading))
+            }
             _ => told.now_ms,
         };
         u64::try_from(stamp).unwrap_or_default()
@@ -230,6 +264,10 @@ impl EngineClock {
         let reading = self.clock.read();
         let stamp = i64::try_from(stamp_ms).unwrap_or(i64::MAX / 4);
         let believed = self.belief.load().tell(reading).now_ms;
+        // The first thing that is heard of now: this pod's clock may have been ahead.
+        if is_of_now && self.heard.load().is_none() && stamp < self.reckoned_at(reading) {
+            self.reckon_from(stamp_ms);
+        }
         self.heard.rcu(|heard| {
             let is_new = match heard {
                 Some(heard) => stamp >= heard.least(reading),
@@ -274,6 +312,7 @@ impl EngineClock {
     pub(super) fn confirm(&self) {
         let reading = self.clock.read();
         self.belief.store(Arc::new(Belief::confirmed(reading)));
+        self.reckoned.store(Arc::new(reading));
         self.heard
             .rcu(|heard| heard.as_ref().map(|_| Arc::new(Heard(reading))));
     }

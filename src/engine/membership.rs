@@ -189,6 +189,7 @@ impl Clustered {
         };
         if let Some(time) = self.membership.time {
             clock.hear(now(time), true);
+            clock.reckon_from(now(self.membership.reckoned.unwrap_or(time)));
         } else if let Some(time) = self.membership.brokers_time {
             clock.hear(now(time).min(clock.state().wall_ms), true);
             if let Some(ahead_ms) = clock.state().jump_ms {

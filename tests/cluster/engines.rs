@@ -41,6 +41,7 @@ impl Pod {
             epoch: cluster.founding.epoch,
             began: Vec::new(),
             time: None,
+            reckoned: None,
             brokers_time: None,
             level: 1,
             lanes: cluster.founding.lanes,

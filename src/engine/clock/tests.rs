@@ -1,4 +1,5 @@
 use super::*;
+use crate::replication::tests::random::Random;
 use proptest::prelude::*;
 
 const START: Reading = Reading {
@@ -167,4 +168,110 @@ fn who_confirms_the_wall_clock_has_it_stamped() {
     clock.confirm();
     assert_eq!((clock.now_ms(), clock.stamp_ms()), (wall_ms, wall_ms));
     assert_eq!(clock.look().jump_ms, None);
+}
+
+/// A pod whose wall clock does what it likes. The time since the machine's start is right.
+struct Wayward {
+    clock: EngineClock,
+    wall_ms: Arc<AtomicU64>,
+    since_boot_ms: Arc<AtomicU64>,
+    /// Milliseconds of the wall clock for each that passes.
+    speed: u64,
+}
+
+impl Wayward {
+    fn start(wall_ms: i64, passed: i64) -> Wayward {
+        let wall_ms = Arc::new(AtomicU64::new(wall_ms as u64));
+        let since_boot_ms = Arc::new(AtomicU64::new((START.since_boot_ms + passed) as u64));
+        let clock = Clock::Both {
+            wall_ms: Arc::clone(&wall_ms),
+            since_boot_ms: Arc::clone(&since_boot_ms),
+        };
+        Wayward {
+            clock: EngineClock::start(clock),
+            wall_ms,
+            since_boot_ms,
+            speed: 1,
+        }
+    }
+
+    fn pass(&self, ms: u64) {
+        self.wall_ms.fetch_add(ms * self.speed, Ordering::SeqCst);
+        self.since_boot_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+/// Pods that stamp by turns, each with another clock, and start again.
+fn wayward_clocks(seed: u64) {
+    const PODS: usize = 3;
+    let mut random = Random::new(seed);
+    let start = |_| Wayward::start(START.wall_ms, 0);
+    let mut pods: Vec<Wayward> = (0..PODS).map(start).collect();
+    let (mut passed, mut newest) = (0, START.wall_ms);
+    pods.iter()
+        .for_each(|it| it.clock.hear(newest as u64, true));
+    for _ in 0..300 {
+        let pod = random.below(PODS);
+        match random.below(12) {
+            0 => pods[pod].speed = [0, 1, 2, 100][random.below(4)],
+            1 => {
+                let wall_ms = random.next() % (4 * START.wall_ms as u64);
+                pods[pod].wall_ms.store(wall_ms, Ordering::SeqCst);
+            }
+            // Never so far that it would be a jump.
+            2 | 3 => {
+                let step = pods[pod].clock.now_ms() + random.next() % LEEWAY_MS as u64;
+                pods[pod].wall_ms.store(step, Ordering::SeqCst);
+            }
+            4 => {
+                let others = (0..PODS).filter(|other| *other != pod);
+                let others = others.map(|it| &pods[it].clock);
+                let told = others.map(|it| (it.now_ms(), it.reckoned_ms()));
+                let now = told.clone().map(|it| it.0).min().unwrap();
+                let reckoned = told.map(|it| it.1).min().unwrap();
+                let wall_ms = pods[pod].wall_ms.load(Ordering::SeqCst) as i64;
+                let again = Wayward::start(wall_ms, passed);
+                again.clock.hear(now, true);
+                again.clock.reckon_from(reckoned);
+                again.clock.hear(newest as u64, false);
+                pods[pod] = again;
+            }
+            _ => {
+                let stamp = (pods[pod].clock.stamp_ms() as i64).max(newest);
+                let most = START.wall_ms + passed + LEEWAY_MS + passed / LEEWAY_PART;
+                assert!(stamp <= most, "seed {seed}: {} too much", stamp - most);
+                newest = stamp;
+                let hears = |_: &&Wayward| random.percent(80);
+                let hearing = pods.iter().filter(hears);
+                hearing.for_each(|it| it.clock.hear(stamp as u64, true));
+                pods[pod].clock.hear(stamp as u64, true);
+            }
+        }
+        let ms = random.next() % 5_000;
+        passed += ms as i64;
+        pods.iter().for_each(|it| it.pass(ms));
+    }
+}
+
+/// Whatever wall clocks do, stamped time passes no faster than the time since the
+/// machines' start, and the leeway of one clock.
+#[test]
+fn clocks_at_any_speed_that_step_and_start_again_drag_the_time_of_a_cluster_nowhere() {
+    (1..2_000).for_each(wayward_clocks);
+}
+
+#[test]
+fn a_clock_that_steps_again_and_again_is_believed_once_and_then_told_of() {
+    let (clock, wall, boot) = in_a_cluster();
+    clock.hear(START.wall_ms as u64, true);
+    let mut told = None;
+    for step in 1..=10 {
+        set(&boot, START.since_boot_ms, step * 1_000);
+        set(&wall, START.wall_ms, step * 51_000);
+        let stamp = clock.stamp_ms();
+        clock.hear(stamp, true);
+        assert!(stamp as i64 <= START.wall_ms + LEEWAY_MS + step * 1_001);
+        told = clock.state().jump_ms;
+    }
+    assert!(told.is_some_and(|ms| ms as i64 > 400_000), "{told:?}");
 }

@@ -18,6 +18,8 @@ pub struct Membership {
     /// The time of the other pods that are there, in milliseconds since 1970, as of a
     /// moment; `None`: there are none.
     pub time: Option<(u64, Instant)>,
+    /// The same by what they reckon, whatever they have stamped.
+    pub reckoned: Option<(u64, Instant)>,
     /// The same of the brokers, against which the pod's own clock is held where there
     /// are no others; `None`: it is believed as it is.
     pub brokers_time: Option<(u64, Instant)>,

@@ -141,6 +141,11 @@ impl Engine {
         self.state.clock.now_ms()
     }
 
+    /// The same by where this pod began and the time since the machine's start alone.
+    pub fn reckoned_ms(&self) -> u64 {
+        self.state.clock.reckoned_ms()
+    }
+
     /// Deletes a filter with everything in it. The cost does not depend on its
     /// size; the pages are reclaimed in the background.
     ///

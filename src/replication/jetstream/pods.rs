@@ -53,6 +53,9 @@ pub struct PodState {
     /// Its time, in milliseconds since 1970; 0: it does not know it yet.
     #[serde(default)]
     pub now_ms: u64,
+    /// The same by its machine's uptime alone, since it began: stamps do not move it.
+    #[serde(default)]
+    pub reckoned_ms: u64,
     /// Whether it is ready, so that lanes may be given to it.
     #[serde(default)]
     pub is_ready: bool,

@@ -91,6 +91,7 @@ impl Cluster {
             epoch: 1,
             began: Vec::new(),
             time: None,
+            reckoned: None,
             brokers_time: None,
             level: 1,
             lanes: LANES,
