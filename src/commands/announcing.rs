@@ -8,18 +8,21 @@ use crate::engine::{Engine, LaneState};
 use crate::http::App;
 use crate::metrics::Metrics;
 use crate::replication::jetstream::{
-    ANNOUNCE_EVERY, Announcements, Connection, Founding, LeaseKeeping, PodState, current_epoch,
+    ANNOUNCE_EVERY, Announcements, Connection, Founding, KeptPositions, LeaseKeeping, PodState,
+    current_epoch,
 };
-use crate::replication::{Leaders, LevelKeeper};
+use crate::replication::{Halt, Leaders, LevelKeeper, Position};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// Tells others how far this pod is, and finds out how far they are.
 pub(super) struct Announcing {
     pub(super) announcements: Announcements,
+    pub(super) kept: KeptPositions,
     pub(super) leaders: Arc<Leaders>,
     pub(super) keeping: Arc<LeaseKeeping>,
     pub(super) connection: Connection,
@@ -100,6 +103,10 @@ impl Announcing {
                 *furthest = position.max(*furthest);
             }
         }
+        let kept = self.hear_of_others(&pods).await?;
+        for (furthest, kept) in furthest.iter_mut().zip(&kept) {
+            *furthest = kept.sequence.max(*furthest);
+        }
         let states = self.engine.lane_states();
         self.start_again_if_behind(&pods, &states);
         let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();
@@ -111,9 +118,35 @@ impl Announcing {
             let lag = &self.metrics.lane_lag;
             let lag = lag.with_label_values(&[lane.to_string()]);
             lag.set(furthest.saturating_sub(*own) as i64);
-            self.engine.hear_of(lane as u32, *furthest);
         }
         Ok(())
+    }
+
+    /// Has lanes wait for what other pods have applied, and stop if the log has lost it.
+    /// Returns what is kept of that outside of the log, once this pod has had its own
+    /// positions kept, too.
+    async fn hear_of_others(&self, pods: &[PodState]) -> Result<Vec<Position>, Failure> {
+        let kept = self.kept.read().await?;
+        let mut heard = lanes_of(&kept.lanes);
+        let others = pods.iter().filter(|it| it.address != self.own.address);
+        heard.extend(acknowledged(&self.founding, others));
+        let engine = self.engine.clone();
+        let has = spawn_blocking(move || engine.hear_acknowledged(&heard)).await??;
+        let states = self.engine.lane_states();
+        let next = states.iter().enumerate().map(|(lane, state)| {
+            let is_lost = matches!(state.halted, Some(Halt::Lost { .. }));
+            match kept.lanes.get(lane) {
+                // What goes on from it takes its place.
+                Some(kept) if is_lost || has.get(lane) == Some(&false) => *kept,
+                Some(kept) if kept.sequence >= state.position.sequence => *kept,
+                _ => state.position,
+            }
+        });
+        let next: Vec<Position> = next.collect();
+        if next != kept.lanes {
+            self.kept.keep(&kept, &next).await?;
+        }
+        Ok(next)
     }
 
     fn tell_own_state(&mut self) {
@@ -123,6 +156,9 @@ impl Announcing {
         self.own.histories = positions.map(|it| it.history).collect();
         let stopped = (0..).zip(&states).filter(|(_, it)| it.halted.is_some());
         self.own.stopped = stopped.map(|(lane, _)| lane).collect();
+        let is_lost = |it: &LaneState| matches!(it.halted, Some(Halt::Lost { .. }));
+        let lacking = (0..).zip(&states).filter(|(_, it)| is_lost(it));
+        self.own.lacking = lacking.map(|(lane, _)| lane).collect();
         self.own.now_ms = self.engine.now_ms();
         self.own.reckoned_ms = self.engine.reckoned_ms();
         let cluster = self.app.cluster();
@@ -183,4 +219,20 @@ impl Announcing {
         let unknown = self.leaders.unknown();
         self.metrics.lanes_without_leader.set(unknown as i64);
     }
+}
+
+/// What pods of a cluster say that they have applied. One that waits for the state of
+/// another finds out itself whether others have it.
+pub(super) fn acknowledged<'a>(
+    founding: &Founding,
+    pods: impl Iterator<Item = &'a PodState>,
+) -> impl Iterator<Item = (u32, Position)> {
+    let founding = hex::encode(founding.founding);
+    let serving = pods.filter(move |it| !it.is_waiting && it.founding == founding);
+    serving.flat_map(|it| lanes_of(&it.lanes().unwrap_or_default()))
+}
+
+/// Positions with the numbers of their lanes.
+pub(super) fn lanes_of(positions: &[Position]) -> Vec<(u32, Position)> {
+    (0..).zip(positions.iter().copied()).collect()
 }

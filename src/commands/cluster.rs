@@ -50,7 +50,11 @@ pub(super) fn run(command: ClusterCommand) -> Result<(), Failure> {
                 from,
                 copies,
                 dry_run,
-            } => super::epoch::begin(&named(&brokers)?, &from, copies, dry_run).await,
+                give_up_changes,
+            } => {
+                let brokers = named(&brokers)?;
+                super::epoch::begin(&brokers, &from, copies, dry_run, give_up_changes).await
+            }
         }
     });
     runtime.shutdown_background();

@@ -1,18 +1,19 @@
 //! `cluster new-epoch`: begins a new epoch of a cluster whose log was lost or set
 //! back, from what one pod has.
 
+use super::announcing::{acknowledged, lanes_of};
 use super::brokers::{check_safe, cluster_key, seals};
 use super::data::see_data;
 use super::failure::Failure;
 use crate::config::{BrokerSettings, EpochSource};
 use crate::replication::Position;
 use crate::replication::jetstream::{
-    Announcements, Connection, Founding, JetStreamLog, NewEpoch, Patience, PodState, connect,
-    current_epoch,
+    Announcements, Connection, Founding, JetStreamError, JetStreamLog, KeptPositions, NewEpoch,
+    Patience, PodState, connect, current_epoch, is_of_epoch,
 };
 use crate::replication::record::Writer;
-use crate::store::PageStore;
 use crate::store::rocks::{RocksOptions, RocksStore};
+use crate::store::{LANE_PAST_RECORDS, PageStore};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +30,10 @@ struct Chosen {
     epoch: u64,
     lanes: Vec<Position>,
     stamp_ms: u64,
+    /// Its data, if it does not run.
+    store: Option<PageStore>,
+    /// Lanes of which it says itself that it lacks what others have applied.
+    lacking: Vec<u32>,
     /// Whether it lacks what the log no longer has.
     is_waiting: bool,
 }
@@ -38,6 +43,7 @@ pub(super) async fn begin(
     source: &EpochSource,
     copies: usize,
     only_say: bool,
+    gives_up: bool,
 ) -> Result<(), Failure> {
     let connection = connect(&settings.brokers).await?;
     let chosen = match (&source.from, &source.from_data_dir) {
@@ -61,12 +67,15 @@ pub(super) async fn begin(
                 "it waits for the state of another server: the log no longer has what it lacks"
             );
         }
+        for lacks in lacking(&connection, settings, &chosen).await? {
+            println!("it lacks {lacks}");
+        }
         return Ok(());
     }
     if chosen.is_waiting {
         let address = source.from.as_deref().unwrap_or_default();
         return Err(format!(
-            "the server at {address} waits for the state of another one, since the log no longer has what it lacks: name one that does not wait. If all of them wait, stop the one that is furthest, and name its data directory with --from-data-dir"
+            "the server at {address} waits for the state of another one, since the log no longer has what it lacks: name one that does not wait. If all of them wait, stop the one that lacks least, and name its data directory with --from-data-dir"
         )
         .into());
     }
@@ -75,6 +84,14 @@ pub(super) async fn begin(
         return Err(format!(
             "the server is of epoch {}, and the current one is {}: it has nothing of what was changed since. Name one that has gone on with it",
             chosen.epoch, current.epoch
+        )
+        .into());
+    }
+    let lacks = lacking(&connection, settings, &chosen).await?;
+    if !lacks.is_empty() && !gives_up {
+        return Err(format!(
+            "the server lacks {}: name one that has it, whatever the numbers of its newest records are. To give it up for good, say --give-up-changes",
+            lacks.join(", and ")
         )
         .into());
     }
@@ -125,11 +142,73 @@ async fn close_the_one_before(
     }
 }
 
+/// What was acknowledged and the chosen pod does not have, as far as pods say and is
+/// kept outside of the log.
+async fn lacking(
+    connection: &Connection,
+    settings: &BrokerSettings,
+    chosen: &Chosen,
+) -> Result<Vec<String>, Failure> {
+    let current = current_epoch(connection, &settings.cluster).await?;
+    let founding = Founding {
+        cluster: settings.cluster.clone(),
+        founding: chosen.founding,
+        epoch: chosen.epoch,
+        lanes: chosen.lanes.len() as u32,
+        copies: 1,
+    };
+    let key = cluster_key(settings)?;
+    let seals = seals(&key, &founding.cluster, &founding.founding)?;
+    let mut known = match KeptPositions::new(connection, &founding, &seals).await {
+        // With the bucket the brokers have lost what was kept there.
+        Err(JetStreamError::NoBucket { .. }) => return Ok(Vec::new()),
+        kept => lanes_of(&kept?.read().await?.lanes),
+    };
+    let announcements = Announcements::new(connection, &founding, &seals).await?;
+    let pods = announcements.all().await?;
+    known.extend(acknowledged(&founding, pods.iter()));
+    let mut lacks = Vec::new();
+    for (lane, position) in known {
+        let at = position.sequence;
+        if !is_of_epoch(&current.began, lane, at) || chosen.has(lane, position)? {
+            continue;
+        }
+        let said = format!("record {at} of lane {lane}, which was acknowledged");
+        if !lacks.contains(&said) {
+            lacks.push(said);
+        }
+    }
+    Ok(lacks)
+}
+
+impl Chosen {
+    /// Whether it has what a pod has applied, as far as that can be said.
+    fn has(&self, lane: u32, position: Position) -> Result<bool, Failure> {
+        let own = self.lanes.get(lane as usize);
+        let Some(own) = own.filter(|own| **own != position) else {
+            return Ok(true);
+        };
+        if own.sequence <= position.sequence {
+            return Ok(false);
+        }
+        let Some(store) = &self.store else {
+            return Ok(!self.lacking.contains(&lane));
+        };
+        let history = store.lane_past(lane, position.sequence)?;
+        let is_known = own.sequence - position.sequence < LANE_PAST_RECORDS;
+        Ok(match history {
+            Some(history) => history == *position.history.as_bytes(),
+            None => !is_known,
+        })
+    }
+}
+
 /// Where a pod stands that does not run.
 fn stored(path: &Path) -> Result<Chosen, Failure> {
     see_data(path)?;
     let rocks = RocksStore::open_to_read(path, RocksOptions::default())?;
-    let positions = PageStore::open(Arc::new(rocks))?.lane_positions()?;
+    let store = PageStore::open(Arc::new(rocks))?;
+    let positions = store.lane_positions()?;
     let Some((_, first)) = positions.first() else {
         return Err(format!(
             "{} is no data directory of a server of a cluster",
@@ -144,6 +223,8 @@ fn stored(path: &Path) -> Result<Chosen, Failure> {
         founding: first.founding,
         epoch: epoch.unwrap_or_default(),
         stamp_ms: stamp_ms.unwrap_or_default(),
+        store: Some(store),
+        lacking: Vec::new(),
         is_waiting: false,
         lanes: positions.iter().map(|(_, it)| it.into()).collect(),
     })
@@ -193,6 +274,8 @@ fn chosen(epoch: u64, pod: &PodState) -> Result<Chosen, Failure> {
         epoch,
         lanes: pod.lanes().ok_or_else(unreadable)?,
         stamp_ms: pod.now_ms,
+        store: None,
+        lacking: pod.lacking.clone(),
         is_waiting: pod.is_waiting,
     })
 }

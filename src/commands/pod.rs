@@ -1,7 +1,7 @@
 //! A server's part in a cluster: what it needs of the brokers before its data is
 //! opened, and what it does there while it serves.
 
-use super::announcing::Announcing;
+use super::announcing::{Announcing, acknowledged, lanes_of};
 use super::brokers::{check_safe, cluster_key, seals};
 use super::cluster::LEASE_TTL;
 use super::failure::Failure;
@@ -15,12 +15,12 @@ use crate::engine::{Engine, JoinError, MeasuredLog, Membership};
 use crate::http::{App, Cluster, Links};
 use crate::metrics::Metrics;
 use crate::replication::jetstream::{
-    Announcements, Connection, Epoch, Founding, Holder, JetStreamLog, LeaseKeeping, Leases,
-    Patience, PodState, brokers_time, check_settings, connect, current_epoch, open,
+    Announcements, Connection, Epoch, Founding, Holder, JetStreamLog, KeptPositions, LeaseKeeping,
+    Leases, Patience, PodState, brokers_time, check_settings, connect, current_epoch, open,
 };
 use crate::replication::record::Writer;
 use crate::replication::trimming::Bounds;
-use crate::replication::{CommitLog, Leaders, LevelKeeper};
+use crate::replication::{CommitLog, Leaders, LevelKeeper, Position};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +38,9 @@ pub(super) struct Pod {
     pub(super) connection: Connection,
     pub(super) founding: Founding,
     epoch: Epoch,
+    kept: KeptPositions,
+    /// What other pods have applied, and what is kept of that.
+    acknowledged: Vec<(u32, Position)>,
     /// The time of the pods that are there, as of a moment.
     time: Option<(u64, Instant)>,
     /// The same by what they reckon.
@@ -100,6 +103,9 @@ impl Pod {
         let announcements = Announcements::new(&connection, &founding, &seals).await?;
         announcements.claim(&settings.address).await?;
         let pods = announcements.all().await?;
+        let kept = KeptPositions::new(&connection, &founding, &seals).await?;
+        let mut acknowledged_elsewhere = lanes_of(&kept.read().await?.lanes);
+        acknowledged_elsewhere.extend(acknowledged(&founding, pods.iter()));
         let time = middle_time(pods.iter().map(|it| it.now_ms));
         let time = time.map(|it| (it, Instant::now()));
         let reckoned = middle_time(pods.iter().map(|it| it.reckoned_ms));
@@ -138,6 +144,8 @@ impl Pod {
         Ok(Pod {
             connection: connection.clone(),
             epoch,
+            kept,
+            acknowledged: acknowledged_elsewhere,
             time,
             reckoned,
             brokers_time,
@@ -174,6 +182,7 @@ impl Pod {
             founding: self.founding.founding,
             epoch: self.founding.epoch,
             began: self.epoch.began.clone(),
+            acknowledged: self.acknowledged.clone(),
             time: self.time,
             reckoned: self.reckoned,
             brokers_time: self.brokers_time,
@@ -207,6 +216,7 @@ impl Pod {
         tasks.push(tokio::spawn(watching));
         let announcing = Announcing {
             announcements: self.announcements,
+            kept: self.kept,
             leaders: self.leaders,
             keeping,
             connection: self.connection,

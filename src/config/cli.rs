@@ -162,9 +162,13 @@ pub enum ClusterCommand {
         #[arg(long, default_value_t = 3, value_parser = copies)]
         copies: usize,
 
-        /// Only print where the server stands.
+        /// Only print where the server stands, and what it lacks.
         #[arg(long)]
         dry_run: bool,
+
+        /// Begin it even if the server lacks changes that were acknowledged: they are lost then.
+        #[arg(long)]
+        give_up_changes: bool,
     },
 }
 

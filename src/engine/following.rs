@@ -25,12 +25,16 @@ const READ_AGAIN: Duration = Duration::from_millis(200);
 /// is not older.
 const END_IS_OLD: Duration = Duration::from_secs(1);
 
+/// The log is looked at after so long, if it does not say what another pod has.
+const LOOK_AFTER: Duration = Duration::from_secs(3);
+
 /// Reads what other pods have committed, and hands it to the lane, until the lane
 /// takes no more.
 fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) {
     let mut read_to = 0;
     // The newest record of the log, and since when that is known.
     let mut end: Option<(u64, Instant)> = None;
+    let mut looked = Instant::now();
     while !queue.is_closed() {
         let state = place.state();
         // One that leads reads where it is refused. One that is in doubt reads by
@@ -45,7 +49,8 @@ fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) 
                 let now = Instant::now();
                 end = log.newest(lane).ok().map(|newest| (newest, now));
             }
-            if end.is_some_and(|(newest, _)| newest <= state.position.sequence) {
+            let is_all = end.is_some_and(|(newest, _)| newest <= state.position.sequence);
+            if is_all && state.awaits.is_none() {
                 place.note_caught_up();
             }
         }
@@ -53,6 +58,10 @@ fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) 
         match log.read(lane, read_to, READ_WAIT) {
             Ok(records) => {
                 let Some(last) = records.last() else {
+                    if state.awaits.is_some() && looked.elapsed() > LOOK_AFTER {
+                        looked = Instant::now();
+                        queue.tell(Event::InDoubt);
+                    }
                     continue;
                 };
                 read_to = last.sequence;

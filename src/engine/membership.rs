@@ -6,10 +6,12 @@
 //! | `membership.rs` | [`LaneState`]: where a lane stands while the engine is open |
 //! | `part.rs` | [`Membership`]: what an engine is given to be a part of a cluster |
 //! | `start.rs` | [`LaneStart`]: from where a lane goes on, and why it may not ([`JoinError`]) |
+//! | `elsewhere.rs` | what other pods have applied, held against what this one has |
 //! | `past.rs` | [`PodPosition`]: whether one pod's state may take the place of another's |
 //!
 //! What the lanes do with it is in `engine::following` and `engine::lane::replicated`.
 
+mod elsewhere;
 mod part;
 mod past;
 mod start;
@@ -39,6 +41,8 @@ pub struct LaneState {
     pub reign: Option<Reign>,
     /// Whether a record is in flight, so that a commit is not settled.
     pub is_in_flight: bool,
+    /// The number of a record that another pod has applied, and this one has not yet.
+    pub awaits: Option<u64>,
     /// Whether it has applied all that the log had at a moment since its start.
     pub has_caught_up: bool,
     /// Whether it needs the state of another pod.
@@ -75,6 +79,7 @@ impl LanePlace {
                 position: start.position,
                 reign: None,
                 is_in_flight: false,
+                awaits: start.awaited.map(|it| it.sequence),
                 has_caught_up: false,
                 is_behind: false,
                 halted: None,

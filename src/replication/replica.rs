@@ -24,7 +24,12 @@
 //! 7. **A plan is bound to a reign.** A reign ends when the lease changes, and
 //!    when a record of somebody else is applied: what was planned before is
 //!    refused.
+//! 8. **What others have applied is in the log.** Who is told of a record that
+//!    another pod has applied leads nothing before it has applied it, too. If the
+//!    log ends before it, or passes over it, the lane stops: the log lost what was
+//!    acknowledged, and a pod that has less must not go on in its place.
 
+mod acknowledged;
 mod events;
 mod flight;
 mod follow;
@@ -85,6 +90,8 @@ pub struct Replica {
     reign: u64,
     flight: Option<Flight>,
     condition: Condition,
+    /// What other pods have applied, and this one has not yet; the furthest last.
+    awaited: Vec<Position>,
 }
 
 impl Replica {
@@ -108,6 +115,7 @@ impl Replica {
             reign: 0,
             flight: None,
             condition: Condition::Following,
+            awaited: Vec::new(),
         }
     }
 
@@ -122,16 +130,22 @@ impl Replica {
     }
 
     /// What plans are bound to that are made now. `None`: this pod does not
-    /// lead, or a record is in flight.
+    /// lead, or a record is in flight, or another pod has more.
     pub fn reign(&self) -> Option<Reign> {
         let leads = matches!(self.leadership, Leadership::Leading { .. });
-        let is_free = self.condition == Condition::Following && self.flight.is_none();
+        let has_all = self.condition == Condition::Following && self.awaited.is_empty();
+        let is_free = has_all && self.flight.is_none();
         (leads && is_free).then_some(Reign(self.reign))
     }
 
     /// Whether a record is in flight, so that what follows is not settled.
     pub fn is_in_flight(&self) -> bool {
         self.flight.is_some()
+    }
+
+    /// The furthest that another pod has applied, and this one has not yet.
+    pub fn awaited(&self) -> Option<Position> {
+        self.awaited.last().copied()
     }
 
     /// Whether it has to take another pod's state first.
@@ -168,6 +182,8 @@ impl Replica {
                 self.look_at_position(&mut effects);
                 effects.push(Effect::Read);
             }
+            Event::Acknowledged(position) => self.acknowledged(position, &mut effects),
+            Event::Missing(position) => self.lost(position, &mut effects),
         }
         effects
     }
@@ -224,6 +240,8 @@ impl Replica {
 
     fn apply(&mut self, position: Position, record: Record, effects: &mut Vec<Effect>) {
         self.position = position;
+        self.awaited
+            .retain(|awaited| awaited.sequence > position.sequence);
         self.stamp_ms = self.stamp_ms.max(record.stamp_ms);
         effects.push(Effect::Apply { position, record });
     }
@@ -245,11 +263,12 @@ impl Replica {
     }
 
     fn lead_if_sure(&mut self) {
-        if let Leadership::Taking {
-            revision,
-            is_verified: true,
-            is_caught_up: true,
-        } = self.leadership
+        if self.awaited.is_empty()
+            && let Leadership::Taking {
+                revision,
+                is_verified: true,
+                is_caught_up: true,
+            } = self.leadership
         {
             self.leadership = Leadership::Leading { revision };
             self.reign += 1;

@@ -239,6 +239,31 @@ impl PageStore {
         self.write(batch, Durability::Forced)
     }
 
+    /// How far another store was in a lane, as far as was noted.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn lane_elsewhere(&self, lane: u32) -> Result<Option<LanePosition>, StoreError> {
+        let key = format::lane_elsewhere_key(lane);
+        self.one(Column::Info, &key, format::open_lane_position)
+    }
+
+    /// Notes how far another store is in a lane, where this one has less, or something
+    /// else.
+    ///
+    /// # Errors
+    /// The write failed: it may be retried.
+    pub fn note_elsewhere(&self, lane: u32, position: &LanePosition) -> Result<(), StoreError> {
+        let key = format::lane_elsewhere_key(lane);
+        let mut batch = Batch::default();
+        batch.put(
+            Column::Info,
+            &key,
+            format::seal_lane_position(&key, position),
+        );
+        self.write(batch, Durability::Ordered)
+    }
+
     /// Whether any lane has a position: then the store is that of a pod of a
     /// cluster.
     ///

@@ -40,6 +40,7 @@ impl Pod {
             founding: cluster.founding.founding,
             epoch: cluster.founding.epoch,
             began: Vec::new(),
+            acknowledged: Vec::new(),
             time: None,
             reckoned: None,
             brokers_time: None,

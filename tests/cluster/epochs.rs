@@ -219,11 +219,16 @@ fn a_log_that_was_set_back_stops_pods_and_those_that_have_more_than_the_new_epoc
     assert!(said.contains("it was rewound or made anew"), "{said}");
     assert!(said.contains("cuckood cluster new-epoch"), "{said}");
 
-    // People keep the pod that has less: what the other one has more is given up.
+    // The other one has less than that one had kept, and does not go on in its place.
     pods[1].start_again();
-    pods[1].ready(&shop.asking);
+    pods[1].says(&shop.asking, "lanes have stopped");
     shop.check(1, 2);
-    begin(&brokers, &format!("--from={}", pods[1].address));
+    // People keep it all the same: what the first one has more is given up.
+    let from = format!("--from={}", pods[1].address);
+    let said = refused(&new_epoch(&brokers, &[&from]));
+    assert!(said.contains("the server lacks record"), "{said}");
+    let begun = new_epoch(&brokers, &[&from, "--give-up-changes"]);
+    assert!(begun.status.success(), "{begun:?}");
     // Nobody writes to the old epoch any more.
     let answer = shop.asking.send(
         "POST",
@@ -356,7 +361,8 @@ fn pods_that_all_wait_can_be_compared_and_one_that_waits_is_chosen_once_it_was_s
 
     assert_eq!(pods[1].terminate(), Some(0));
     let from = format!("--from-data-dir={}", pods[1].data_dir().display());
-    begin(&brokers, &from);
+    let begun = new_epoch(&brokers, &[&from, "--give-up-changes"]);
+    assert!(begun.status.success(), "{begun:?}");
     pods[1].start_again();
     for pod in &mut pods {
         pod.ready(&shop.asking);

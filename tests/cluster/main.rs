@@ -10,6 +10,7 @@
 //! | `engines.rs` | three engines over three brokers that die: every change counts once |
 //! | `serve.rs` | processes of `cuckood serve` over brokers: a leader is killed, what is wrong is said |
 //! | `epochs.rs` | a log that was lost or set back: pods stop, a new epoch begins from one of them |
+//! | `forks.rs` | a log that was purged: a pod with less does not go on in it |
 //! | `new_epochs.rs` | two of them that are begun at once; streams that must stay |
 //! | `ends.rs` | what ends by itself, and quotas, are the same on all pods |
 //! | `backups.rs` | a pod, and a whole cluster, from a backup of one pod |
@@ -38,6 +39,7 @@ mod commands;
 mod ends;
 mod engines;
 mod epochs;
+mod forks;
 mod handing_over;
 mod lane;
 mod leases;

@@ -34,13 +34,14 @@ fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// What an operator, or somebody who should not, does to the brokers.
-struct Tool {
+/// What somebody else does at the brokers.
+pub(crate) struct Tool {
     runtime: Runtime,
     context: Context,
 }
 
 impl Tool {
-    fn of(brokers: &Brokers) -> Tool {
+    pub(crate) fn of(brokers: &Brokers) -> Tool {
         let runtime = Runtime::new().unwrap();
         let addresses = brokers.addresses.clone();
         let context = runtime.block_on(async {
@@ -67,7 +68,7 @@ impl Tool {
         });
     }
 
-    fn purge(&self, stream: &str, subject: &str) {
+    pub(crate) fn purge(&self, stream: &str, subject: &str) {
         self.runtime.block_on(async {
             let found = self.context.get_stream(stream).await.unwrap();
             found.purge().filter(subject).await.unwrap();

@@ -117,13 +117,17 @@ impl ReplicatedOrdering {
         side_records: (&Arc<IdempotentWrites>, &Arc<Imports>),
     ) -> ReplicatedOrdering {
         let ClusteredLane { start, place, .. } = of_lane;
-        let replica = Replica::new(
+        let mut replica = Replica::new(
             membership.lane(lane),
             membership.writer,
             membership.levels(),
             start.position,
             start.stamp_ms,
         );
+        if let Some(awaited) = start.awaited {
+            // As long as it has no lease, nothing is to be done.
+            replica.handle(Event::Acknowledged(awaited));
+        }
         let log = Arc::clone(&membership.log);
         let (idempotent_writes, imports) = side_records;
         ReplicatedOrdering {
@@ -343,6 +347,7 @@ impl Work {
             position: self.applied,
             reign: self.reign(),
             is_in_flight: replica.is_in_flight(),
+            awaits: replica.awaited().map(|it| it.sequence),
             has_caught_up: false,
             is_behind: replica.is_behind(),
             halted: replica.halted().cloned(),

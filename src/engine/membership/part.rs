@@ -15,6 +15,8 @@ pub struct Membership {
     /// Where each lane stood in the epoch before when this one began; none for the
     /// first.
     pub began: Vec<Position>,
+    /// What other pods have applied, as they say, and as is kept outside of the log.
+    pub acknowledged: Vec<(u32, Position)>,
     /// The time of the other pods that are there, in milliseconds since 1970, as of a
     /// moment; `None`: there are none.
     pub time: Option<(u64, Instant)>,

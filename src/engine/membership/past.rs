@@ -103,7 +103,7 @@ impl PodPosition {
         Ok(Ok(()))
     }
 
-    fn lane_is_past_of(
+    pub(super) fn lane_is_past_of(
         &self,
         lane: u32,
         position: Position,

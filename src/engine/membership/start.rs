@@ -86,6 +86,8 @@ pub enum JoinError {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneStart {
     pub(crate) position: Position,
+    /// What another pod has applied, and this one has not.
+    pub(crate) awaited: Option<Position>,
     pub(crate) stamp_ms: u64,
     /// The largest number of a filter that was made in it.
     pub(crate) last_filter: u64,
@@ -106,12 +108,15 @@ impl LaneStart {
         for (lane, position) in &stored {
             membership.check_record(*lane, position)?;
         }
-        let starts = stored.iter().map(|(_, it)| LaneStart {
-            position: it.into(),
-            stamp_ms: it.stamp_ms,
-            last_filter: it.last_filter,
-        });
-        Ok(starts.collect())
+        let start = |(lane, it): &(u32, LanePosition)| {
+            Ok(LaneStart {
+                position: it.into(),
+                awaited: membership.check_acknowledged(*lane, store)?,
+                stamp_ms: it.stamp_ms,
+                last_filter: it.last_filter,
+            })
+        };
+        stored.iter().map(start).collect()
     }
 }
 

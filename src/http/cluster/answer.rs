@@ -142,16 +142,14 @@ impl Cluster {
         let until = until.map_or(patience, |it| it.min(patience));
         loop {
             let state = engine.lane_state(lane);
-            // One that leads no more, or has stopped, says so itself.
-            if state.as_ref().is_some_and(|it| it.leads()) {
+            // One that leads no more says so itself. So does one that has stopped: whoever
+            // leads elsewhere may have less than it.
+            if state.is_some_and(|it| it.leads() || it.halted.is_some()) {
                 return Ok(Place::Here { lane });
             }
             match self.leaders.of(lane) {
                 Some(Leader::At(address)) if passed_on_by.may_go_on(&address) => {
                     return Ok(Place::At(address));
-                }
-                _ if state.is_some_and(|it| it.halted.is_some()) => {
-                    return Ok(Place::Here { lane });
                 }
                 _ if Instant::now() >= until => return Err(EngineError::NotLeading),
                 _ => tokio::time::sleep(LOOK_EVERY).await,

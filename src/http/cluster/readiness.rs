@@ -120,6 +120,7 @@ mod tests {
             },
             reign: None,
             is_in_flight: false,
+            awaits: None,
             has_caught_up,
             is_behind: false,
             halted: None,

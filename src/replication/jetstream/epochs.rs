@@ -30,6 +30,15 @@ const DOING: &str = "looking for the current epoch";
 /// chosen pod's: no pod of the epoch before has reached them.
 pub const NUMBERS_BETWEEN: u64 = 1 << 32;
 
+/// Whether a record of this number is of the epoch that began with these records: those
+/// before it were left to people, who have decided.
+pub fn is_of_epoch(began: &[Position], lane: u32, sequence: u64) -> bool {
+    match began.get(lane as usize) {
+        None => sequence > 0,
+        Some(began) => sequence >= began.sequence.saturating_add(NUMBERS_BETWEEN),
+    }
+}
+
 /// The current epoch of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epoch {

@@ -13,6 +13,7 @@
 //! | `bucket.rs` | what pods tell each other: a key-value bucket |
 //! | `seal.rs` | [`Seals`]: who wrote what is there |
 //! | `epochs.rs` | which epoch is the current one, and how another begins |
+//! | `kept.rs` | how far each lane is, outside of the log |
 //! | `leases.rs` | who leads a lane |
 //! | `keeping.rs` | keeps the lease of a lane, and spreads lanes over pods |
 //! | `pods.rs` | the pods, as they announce themselves |
@@ -27,6 +28,7 @@ mod epochs;
 mod error;
 mod founding;
 mod keeping;
+mod kept;
 mod leases;
 mod log;
 mod name;
@@ -38,10 +40,11 @@ mod sync;
 mod time;
 
 pub use connect::{Brokers, Connection, connect};
-pub use epochs::{Epoch, NUMBERS_BETWEEN, NewEpoch, current_epoch};
+pub use epochs::{Epoch, NUMBERS_BETWEEN, NewEpoch, current_epoch, is_of_epoch};
 pub use error::JetStreamError;
 pub use founding::{found, give_up_founding};
 pub use keeping::LeaseKeeping;
+pub use kept::{Kept, KeptPositions};
 pub use leases::{Holder, Lease, LeaseWatch, Leases};
 pub use log::{JetStreamLog, Patience};
 pub use name::ClusterName;

@@ -44,6 +44,9 @@ pub struct PodState {
     /// Lanes that stand still for good.
     #[serde(default)]
     pub stopped: Vec<u32>,
+    /// Those of them that lack what others have applied.
+    #[serde(default)]
+    pub lacking: Vec<u32>,
     /// Which founding of the cluster it belongs to.
     #[serde(default)]
     pub founding: String,

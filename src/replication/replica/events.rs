@@ -67,6 +67,10 @@ pub enum Event {
     /// The log may have become another, since its connection was lost or its servers
     /// have another leader; or it may have more than a lane that leads has heard of.
     InDoubt,
+    /// Another pod has applied everything up to here.
+    Acknowledged(Position),
+    /// Another pod has applied this, and what was applied here passes over it.
+    Missing(Position),
 }
 
 /// What is to be done.
@@ -145,9 +149,19 @@ pub enum Halt {
         /// The log's newest record, 0 if there is none.
         newest: u64,
     },
+    /// The log has less than other pods had.
+    #[error(
+        "record {acknowledged} was acknowledged, and the log does not have it: this pod has followed the log up to record {at}, and it was rewound, purged or made anew. Other pods have more, even if their newest records have smaller numbers. Begin a new epoch from one that has that record: `cuckood cluster new-epoch`"
+    )]
+    Lost {
+        /// This pod's position.
+        at: u64,
+        /// What others have applied.
+        acknowledged: u64,
+    },
     /// Somebody else writes to this log.
     #[error(
-        "record {at} of the log is of epoch {epoch}, lane {lane}, and does not belong there: another cluster writes to the same stream. Find out who does, and give each cluster a name of its own; then begin a new epoch from the pod that is furthest: `cuckood cluster new-epoch`"
+        "record {at} of the log is of epoch {epoch}, lane {lane}, and does not belong there: another cluster writes to the same stream. Find out who does, and give each cluster a name of its own; then begin a new epoch from a pod that lacks nothing that was acknowledged: `cuckood cluster new-epoch`"
     )]
     Foreign {
         /// Its number.
@@ -181,7 +195,7 @@ pub enum Halt {
     },
     /// It is no record.
     #[error(
-        "record {at} of the log can't be read: {error}. Somebody else wrote it, or the brokers have damaged it: find out which, then begin a new epoch from the pod that is furthest: `cuckood cluster new-epoch`"
+        "record {at} of the log can't be read: {error}. Somebody else wrote it, or the brokers have damaged it: find out which, then begin a new epoch from a pod that lacks nothing that was acknowledged: `cuckood cluster new-epoch`"
     )]
     Unreadable {
         /// Its number.

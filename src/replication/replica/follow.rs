@@ -17,6 +17,9 @@ impl Replica {
         if self.condition != Condition::Following || !is_all {
             return;
         }
+        if let Some(awaited) = self.awaited() {
+            effects.push(Effect::Look(awaited.sequence));
+        }
         if let Leadership::Taking { is_caught_up, .. } = &mut self.leadership {
             *is_caught_up = true;
         }
@@ -65,6 +68,13 @@ impl Replica {
         if record.previous != at {
             return self.halt(Halt::Forked { at: at.sequence }, effects);
         }
+        let position = Position {
+            sequence: stored.sequence,
+            history,
+        };
+        if let Some(lost) = self.passes_over(position) {
+            return self.lost(lost, effects);
+        }
         if let Some(flight) = &self.flight {
             if flight.bytes == stored.bytes {
                 return self.settle_own(stored.sequence, effects);
@@ -81,10 +91,6 @@ impl Replica {
         if let Leadership::Taking { is_verified, .. } = &mut self.leadership {
             *is_verified = true;
         }
-        let position = Position {
-            sequence: stored.sequence,
-            history,
-        };
         self.apply(position, record, effects);
     }
 

@@ -52,6 +52,8 @@ impl Replica {
         );
         if sequence == self.position.sequence {
             self.looked_at_position(found, effects);
+        } else if let Some(awaited) = self.awaited().filter(|it| it.sequence == sequence) {
+            self.looked_for_awaited(awaited, found, effects);
         } else if is_unverified {
             // The record that was in flight has been found meanwhile.
             self.look_at_position(effects);
@@ -85,12 +87,18 @@ impl Replica {
 
     /// The record in flight is there: it is applied, and its caller answered.
     pub(super) fn settle_own(&mut self, sequence: u64, effects: &mut Vec<Effect>) {
-        let Some(flight) = self.flight.take() else {
+        let Some(flight) = &self.flight else {
             return;
         };
         let position = Position {
             sequence,
             history: HistoryHash::of(&flight.bytes),
+        };
+        if let Some(lost) = self.passes_over(position) {
+            return self.lost(lost, effects);
+        }
+        let Some(flight) = self.flight.take() else {
+            return;
         };
         self.apply(position, flight.record, effects);
         effects.push(Effect::Settle {

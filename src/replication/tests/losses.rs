@@ -2,7 +2,7 @@
 
 use super::simulated_log::{Fault, SimulatedLog};
 use super::story::{Story, commits, is_committed};
-use crate::replication::{Answer, Event, Halt, Outcome, Stored};
+use crate::replication::{Answer, Effect, Event, Halt, Outcome, Stored};
 use bytes::Bytes;
 
 #[test]
@@ -115,6 +115,99 @@ fn a_stream_that_was_made_anew_and_read_on_is_told_by_its_history() {
     follower.read(&log);
     assert_eq!(follower.halted, Some(Halt::Forked { at: 2 }));
     assert_eq!(follower.commits(), [b"a", b"b"]);
+}
+
+#[test]
+fn an_empty_pod_does_not_go_on_where_a_purged_log_begins_anew() {
+    let mut log = SimulatedLog::default();
+    let mut leader = Story::leader(1, &log);
+    leader.commit(&mut log, "a");
+    leader.commit(&mut log, "b");
+    let newest = leader.replica.position();
+    log.purge();
+    // It hears what others have before it has the lease, or after it.
+    for is_heard_first in [true, false] {
+        let mut new = Story::follower(2);
+        let heard = Event::Acknowledged(newest);
+        let lease = Event::Lease(Some(1));
+        let events = match is_heard_first {
+            true => [heard, lease],
+            false => [lease, heard],
+        };
+        for event in events {
+            new.handle(&log, event);
+        }
+        let (at, acknowledged) = (0, 2);
+        assert_eq!(new.halted, Some(Halt::Lost { at, acknowledged }));
+        assert_eq!(new.replica.reign(), None);
+    }
+    // Once it is stopped nothing begins it again.
+    leader.handle(&log, Event::InDoubt);
+    assert_eq!(leader.halted, Some(Halt::Rewound { at: 2, newest: 0 }));
+}
+
+#[test]
+fn a_pod_that_has_gone_on_in_an_empty_log_stops_when_it_hears_of_what_others_have() {
+    let mut log = SimulatedLog::default();
+    let mut leader = Story::leader(1, &log);
+    leader.commit(&mut log, "a");
+    leader.commit(&mut log, "b");
+    let newest = leader.replica.position();
+    log.purge();
+    let mut new = Story::leader(2, &log);
+    new.commit(&mut log, "x");
+    assert_eq!(new.replica.position().sequence, 3);
+    // Its number is larger; what others have is not in its past.
+    new.handle(&log, Event::Missing(newest));
+    let (at, acknowledged) = (3, 2);
+    assert_eq!(new.halted, Some(Halt::Lost { at, acknowledged }));
+    // One that reads that log passes over the same record.
+    let mut late = Story::follower(3);
+    late.handle(&log, Event::Acknowledged(newest));
+    late.read(&log);
+    let (at, acknowledged) = (0, 2);
+    assert_eq!(late.halted, Some(Halt::Lost { at, acknowledged }));
+    assert_eq!(late.commits(), [b""; 0]);
+}
+
+#[test]
+fn what_others_have_and_the_log_has_is_waited_for_and_stops_nobody() {
+    let mut log = SimulatedLog::default();
+    let mut leader = Story::leader(1, &log);
+    leader.commit(&mut log, "a");
+    let mut late = Story::leader(2, &log);
+    leader.commit(&mut log, "b");
+    leader.commit(&mut log, "c");
+    let newest = leader.replica.position();
+    // It leads, and has not read b and c: they were heard of before they were read.
+    let effects = late.replica.handle(Event::Acknowledged(newest));
+    assert_eq!(effects, [Effect::Read]);
+    assert_eq!(late.replica.reign(), None);
+    let found = log.look(0, newest.sequence);
+    let looked = Event::Looked {
+        sequence: newest.sequence,
+        found,
+    };
+    assert_eq!(late.replica.handle(looked), [Effect::Read]);
+    late.read(&log);
+    assert_eq!(late.commits(), [b"a", b"b", b"c"]);
+    assert_eq!((late.halted.as_ref(), late.replica.awaited()), (None, None));
+    assert!(late.replica.reign().is_some());
+    // What is in flight is heard of from who has read it first.
+    late.plan(&log, "d");
+    let (number, attempt, append) = late.appends.pop().unwrap();
+    let answer = log.append(0, &append, Fault::None);
+    leader.read(&log);
+    late.replica
+        .handle(Event::Acknowledged(leader.replica.position()));
+    let event = Event::Answered {
+        number,
+        attempt,
+        answer,
+    };
+    late.handle(&log, event);
+    assert!(is_committed(late.settled.last()));
+    assert!(late.replica.reign().is_some());
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::{LEVELS, lane};
 use crate::replication::{
-    Halt, LaneIdentity, Outcome, PlanNumber, Position, Record, Reign, Replica, Writer,
+    Effect, Event, Halt, LaneIdentity, Outcome, PlanNumber, Position, Record, Reign, Replica,
+    Writer,
 };
 
 /// What a pod has applied, the record behind the position.
@@ -43,6 +44,10 @@ pub(super) struct Pod {
     pub(super) sent: Option<(PlanNumber, Begun)>,
     /// Nothing reaches it before this step.
     pub(super) sleeps_until: usize,
+    /// What it heard that others have applied, in all of its lives: it is on its disk.
+    pub(super) heard: Vec<Position>,
+    /// What of that its lane was told.
+    pub(super) told: Vec<Position>,
 }
 
 impl Pod {
@@ -57,7 +62,26 @@ impl Pod {
             begun: None,
             sent: None,
             sleeps_until: 0,
+            heard: Vec::new(),
+            told: Vec::new(),
         }
+    }
+
+    /// Hears that another pod has applied everything up to here. Returns what the lane
+    /// is told of it: a position that it has passed is looked for in its past.
+    pub(super) fn hear(&mut self, position: Position) -> Option<Event> {
+        if !self.heard.contains(&position) {
+            self.heard.push(position);
+        }
+        match position.sequence > self.replica.position().sequence {
+            true => Some(Event::Acknowledged(position)),
+            false if self.has(position) => None,
+            false => Some(Event::Missing(position)),
+        }
+    }
+
+    pub(super) fn has(&self, position: Position) -> bool {
+        position.sequence == 0 || self.applied.iter().any(|it| it.position == position)
     }
 
     /// Starts anew from what is left.
@@ -74,6 +98,29 @@ impl Pod {
             newest.map_or(self.identity.origin(), |it| it.position),
             newest.map_or(0, |it| it.record.stamp_ms),
         );
+        for heard in self.heard.clone() {
+            if let Some(event) = self.hear(heard) {
+                self.handle(event);
+            }
+        }
+    }
+
+    pub(super) fn handle(&mut self, event: Event) -> Vec<Effect> {
+        // What was passed before it was told is compared when it is heard of again.
+        if let Event::Acknowledged(position) = event
+            && position.sequence > self.replica.position().sequence
+        {
+            self.told.push(position);
+        }
+        self.replica.handle(event)
+    }
+
+    /// Starts anew with an empty disk.
+    pub(super) fn wipe(&mut self, number: usize) {
+        self.heard.clear();
+        self.told.clear();
+        self.durable = 0;
+        self.crash(number, 0);
     }
 
     /// Starts anew with another pod's state, if that has more and the own in its past.
@@ -106,10 +153,26 @@ impl Pod {
         if let Outcome::Committed(position) = outcome {
             let mine = self.applied.last().unwrap();
             assert_eq!(mine.position, position);
+            // What it was told of others, and has not come to yet, was no reason not to
+            // send it.
+            let mut passed = self.told.iter();
+            let lacks = passed.find(|it| it.sequence <= position.sequence && !self.has(**it));
+            assert_eq!(lacks, None, "{plan:?} goes on without it");
             for since in &self.applied[begun.applied..] {
                 assert_eq!(since.record.writer, mine.record.writer, "{plan:?}");
             }
         }
+    }
+
+    /// What its plans are bound to. It leads only with all that it was told of others.
+    pub(super) fn reign(&self) -> Option<Reign> {
+        let reign = self.replica.reign();
+        let lacks = self.told.iter().find(|it| !self.has(**it));
+        assert!(
+            reign.is_none() || lacks.is_none(),
+            "it leads without {lacks:?}"
+        );
+        reign
     }
 
     pub(super) fn halted(&self) -> Option<&Halt> {

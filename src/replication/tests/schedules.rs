@@ -138,6 +138,12 @@ fn check_lost(simulation: &Simulation, lane: u32, seen: &mut Seen) {
         assert_eq!(other.replica.position(), first.replica.position());
         assert_eq!(other.applied, first.applied, "pods that go on have forked");
     }
+    for pod in lanes(simulation, lane).filter(goes_on) {
+        for other in lanes(simulation, lane) {
+            let position = other.replica.position();
+            assert!(pod.has(position), "it goes on without {position:?}");
+        }
+    }
     let applied: &[_] = first.map_or(&[], |it| &it.applied);
     if let Some(newest) = applied.last() {
         assert!(past.contains(&newest.position), "nobody else has it");

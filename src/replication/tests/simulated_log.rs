@@ -145,6 +145,12 @@ impl SimulatedLog {
         self.last = self.last.max(sequence - 1);
     }
 
+    /// Loses all records, as a purge by hand has it: numbers go on.
+    pub(super) fn purge(&mut self) {
+        self.entries.clear();
+        self.past.clear();
+    }
+
     /// Loses everything: the numbers begin anew.
     pub(super) fn recreate(&mut self) {
         *self = SimulatedLog::default();

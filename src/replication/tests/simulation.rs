@@ -4,7 +4,9 @@
 use super::pod::{Applied, Begun, Pod};
 use super::random::Random;
 use super::simulated_log::{Fault, SimulatedLog};
-use crate::replication::{Answer, Append, Effect, Event, Found, Outcome, Plan, PlanNumber};
+use crate::replication::{
+    Answer, Append, Effect, Event, Found, Halt, Outcome, Plan, PlanNumber, Position,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What becomes of the log in a schedule.
@@ -31,6 +33,8 @@ enum Message {
     Read(Sender),
     Look(Sender, u64),
     Restore(Sender),
+    /// A pod hears how far another one is.
+    Hear(usize, u32, Position),
 }
 
 /// A lane of a life of a pod.
@@ -53,6 +57,8 @@ pub(super) struct Simulation {
     /// By pod, then lane.
     pub(super) pods: Vec<Vec<Pod>>,
     under_way: Vec<Message>,
+    /// What is kept of each lane outside of the log: a position that pods had.
+    kept: Vec<Option<Position>>,
     /// Newest revision of a lease.
     revision: u64,
     plans: u64,
@@ -73,6 +79,7 @@ impl Simulation {
             log: SimulatedLog::default(),
             pods: (0..PODS).map(pod).collect(),
             under_way: Vec::new(),
+            kept: vec![None; LANES as usize],
             revision: 0,
             plans: 0,
             outcomes: BTreeMap::new(),
@@ -105,10 +112,13 @@ impl Simulation {
             0..600 => self.arrive_any(),
             600..800 => self.work(pod, lane),
             800..900 => self.read(pod, lane),
-            900..920 => self.grant(pod, lane),
-            920..945 => self.time_out(),
-            945..955 => self.tell(pod, lane, Event::InDoubt),
-            955..965 => self.crash(pod),
+            900..915 => self.grant(pod, lane),
+            915..920 => self.forge(pod, lane),
+            920..940 => self.time_out(),
+            940..945 => self.tell(pod, lane, Event::InDoubt),
+            945..955 => self.announce(pod, lane),
+            955..962 => self.crash(pod),
+            962..965 => self.wipe(pod),
             965..983 => self.keep(pod, lane),
             983..990 => self.trim(pod, lane),
             _ => {
@@ -133,7 +143,7 @@ impl Simulation {
         let number = PlanNumber(self.plans);
         let it = self.pod(pod, lane);
         let Some(begun) = it.begun.take() else {
-            it.begun = it.replica.reign().map(|reign| Begun {
+            it.begun = it.reign().map(|reign| Begun {
                 reign,
                 applied: it.applied.len(),
             });
@@ -177,6 +187,63 @@ impl Simulation {
             self.under_way.push(Message::Tell(to, Event::Lease(None)));
         }
         self.tell(pod, lane, Event::Lease(Some(revision)));
+    }
+
+    /// Somebody who may write there, and is no pod, says that a pod has a lease.
+    fn forge(&mut self, pod: usize, lane: u32) {
+        let revision = self.random.next() % (self.revision + 2);
+        self.tell(pod, lane, Event::Lease(Some(revision)));
+    }
+
+    /// A pod says how far it is. Others hear of it later, perhaps; it is kept outside of
+    /// the log if that goes on from what is kept.
+    fn announce(&mut self, pod: usize, lane: u32) {
+        let position = self.pod(pod, lane).replica.position();
+        for other in (0..PODS).filter(|other| *other != pod) {
+            self.under_way.push(Message::Hear(other, lane, position));
+        }
+        let kept = self.kept[lane as usize];
+        let it = self.pod(pod, lane);
+        let is_lost = matches!(it.halted(), Some(Halt::Lost { .. }));
+        let goes_on = kept.is_none_or(|kept| it.has(kept)) && !is_lost;
+        if goes_on && position.sequence > 0 {
+            self.kept[lane as usize] = Some(position);
+        }
+        if let Some(kept) = kept {
+            self.hear(pod, lane, kept);
+        }
+    }
+
+    fn hear(&mut self, pod: usize, lane: u32, position: Position) {
+        if let Some(event) = self.pod(pod, lane).hear(position) {
+            self.tell(pod, lane, event);
+        }
+    }
+
+    /// A pod loses its disk, unless nobody else has what was trimmed, and starts with an
+    /// empty one.
+    fn wipe(&mut self, pod: usize) {
+        for lane in 0..LANES {
+            let durable = self.pod(pod, lane).durable;
+            let others = (0..PODS).filter(|other| *other != pod);
+            let has_all = |it: &Pod| it.halted().is_none() && it.durable >= durable;
+            let mut others = others.map(|other| &self.pods[other][lane as usize]);
+            if others.any(has_all) {
+                let it = &mut self.pods[pod][lane as usize];
+                self.forgotten.extend(it.applied.iter().map(Applied::plan));
+                it.wipe(pod);
+                self.start(pod, lane);
+            }
+        }
+    }
+
+    /// A pod that starts looks at what is kept before all else.
+    fn start(&mut self, pod: usize, lane: u32) {
+        if let Some(kept) = self.kept[lane as usize]
+            && let Some(event) = self.pod(pod, lane).hear(kept)
+        {
+            self.pod(pod, lane).handle(event);
+        }
     }
 
     /// Somebody waits no longer for an answer.
@@ -223,6 +290,7 @@ impl Simulation {
                 .collect();
             self.forgotten.extend(lost);
             self.pod(pod, lane).crash(pod, left);
+            self.start(pod, lane);
         }
     }
 
@@ -241,8 +309,12 @@ impl Simulation {
     }
 
     fn lose(&mut self) {
-        match self.random.below(5) {
+        if self.random.percent(50) {
+            self.kept.fill(None);
+        }
+        match self.random.below(6) {
             0 => self.log.recreate(),
+            1 => self.log.purge(),
             _ => {
                 let records = 1 + self.random.below(self.log.len().max(1));
                 let keeps_ids = self.random.percent(50);
@@ -280,6 +352,7 @@ impl Simulation {
             }
             Message::Restore(from) if self.lives(from) => self.restore(from),
             Message::Read(_) | Message::Restore(_) => {}
+            Message::Hear(pod, lane, position) => self.hear(pod, lane, position),
         }
     }
 
@@ -343,7 +416,7 @@ impl Simulation {
             }
             return;
         }
-        let effects = self.pod(to.pod, to.lane).replica.handle(event);
+        let effects = self.pod(to.pod, to.lane).handle(event);
         self.carry_out(to, effects);
     }
 
@@ -392,6 +465,7 @@ impl Simulation {
                     for lane in 0..LANES {
                         self.tell(pod, lane, Event::InDoubt);
                         self.read(pod, lane);
+                        self.announce(pod, lane);
                         if self.pod(pod, lane).replica.is_behind() {
                             let from = self.sender(pod, lane);
                             self.under_way.push(Message::Restore(from));

@@ -24,6 +24,9 @@ pub(in crate::store) const SCRUB_POSITION_KEY: &[u8] = b"scrub_position";
 /// What the keys of lanes' positions begin with in [`Column::Info`].
 const LANE_POSITION_PREFIX: &[u8] = b"lane_position/";
 
+/// What the keys of what other stores have of a lane begin with in [`Column::Info`].
+const LANE_ELSEWHERE_PREFIX: &[u8] = b"lane_elsewhere/";
+
 /// What the keys of records begin with in [`Column::Info`] that a lane has applied.
 const LANE_PAST_PREFIX: &[u8] = b"lane_past/";
 
@@ -105,6 +108,11 @@ pub(in crate::store) fn lane_positions() -> KeyRange {
 
 pub(in crate::store) fn lane_position_key(lane: u32) -> Vec<u8> {
     [LANE_POSITION_PREFIX, &lane.to_be_bytes()].concat()
+}
+
+/// The key of how far a lane is elsewhere; its value is a position of a lane.
+pub(in crate::store) fn lane_elsewhere_key(lane: u32) -> Vec<u8> {
+    [LANE_ELSEWHERE_PREFIX, &lane.to_be_bytes()].concat()
 }
 
 /// The lane of such a key.

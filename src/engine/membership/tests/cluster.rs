@@ -90,6 +90,7 @@ impl Cluster {
             founding: [7; 16],
             epoch: 1,
             began: Vec::new(),
+            acknowledged: Vec::new(),
             time: None,
             reckoned: None,
             brokers_time: None,
