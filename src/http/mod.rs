@@ -17,15 +17,19 @@
 //! | `mapped_body` | bodies whose pieces go through a function while they are sent |
 //! | `problem` | every error, with its status and its stable code |
 //! | `openapi` | the description of the API |
+//! | `assets` | answers that are always the same, compressed once |
 //! | `console` | the page for people, whose files are in the program |
+//! | `docs` | the page that shows the description |
 //! | `bounds`, `headers`, `media`, `time`, `words` | sizes, headers, media types, times and words, as they are written |
 
 mod admission;
 mod answer;
 mod app;
+mod assets;
 mod bounds;
 mod cluster;
 mod console;
+mod docs;
 mod extract;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz_targets;

@@ -1,6 +1,7 @@
 //! The only route table, and the layers around it.
 
 use super::App;
+use super::assets::{Asset, Assets};
 use super::cluster::{commands, internal};
 use super::handlers::{
     backups, clock, compaction, dumps, filters, imports, items, locate, lookup, operations,
@@ -15,19 +16,17 @@ use super::middleware::coding::{CodingLayer, Compressed, Unpacked};
 use super::middleware::errors::ErrorLayer;
 use super::middleware::layer::MiddlewareLayer;
 use super::middleware::requirement::RouteRequirements;
-use super::{console, openapi};
+use super::problem::HttpError;
+use super::{console, docs, openapi};
 use axum::Router;
-use axum::extract::Request;
 use axum::handler::Handler as _;
-use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use axum::middleware::{self, Next};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use axum::routing::any;
-use std::sync::{Arc, LazyLock};
+use std::collections::HashMap;
+use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use utoipa_swagger_ui::{Config, SwaggerUi};
 
 /// Everything that is for operators.
 const ADMIN: &str = "/admin/{*rest}";
@@ -107,10 +106,11 @@ pub fn openapi_document() -> String {
     security(()),
     responses((status = 200, description = "The OpenAPI document.", body = Object, example = json!({"openapi": "3.1.0"})))
 )]
-async fn openapi_json() -> Response {
-    static DOCUMENT: LazyLock<String> = LazyLock::new(openapi_document);
-    let media_type = HeaderValue::from_static(JSON);
-    ([(CONTENT_TYPE, media_type)], DOCUMENT.as_str()).into_response()
+async fn openapi_json(asked: HeaderMap) -> Result<Response, HttpError> {
+    const NAME: &str = "openapi.json";
+    static DOCUMENT: Assets =
+        Assets::new(|| HashMap::from([(NAME, Asset::new(JSON, openapi_document()))]));
+    Ok(DOCUMENT.get(NAME).await?.answer(&asked))
 }
 
 /// The application as a service. The layers, from the outside: the error layer
@@ -120,7 +120,7 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
     let (routes, document) = routes_of(role).split_for_parts();
     let mut requirements = RouteRequirements::of(&document);
     let pages = match role {
-        ListenerRole::All | ListenerRole::Filters => docs().merge(console::routes()),
+        ListenerRole::All | ListenerRole::Filters => docs::routes().merge(console::routes()),
         ListenerRole::Operations | ListenerRole::Scrapers => {
             // Scrapers have no key, and this listener is for them.
             requirements.open("/metrics");
@@ -150,7 +150,7 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
         // Inside of it: what is refused is not worth unpacking.
         CodingLayer(Unpacked),
     ));
-    let pages = pages.layer((errors.clone(), CodingLayer(Compressed)));
+    let pages = pages.layer(errors.clone());
     let between_pods = match role {
         ListenerRole::All | ListenerRole::Filters => {
             let routes = internal::routes().merge(commands::routes());
@@ -168,24 +168,6 @@ fn bounded(routes: Router<Arc<App>>, errors: MiddlewareLayer<ErrorLayer>) -> Rou
         .method_not_allowed_fallback(operations::method_not_allowed.layer(errors))
 }
 
-/// The browsable description. Its files are part of the program; the policy
-/// holds the browser to it.
-fn docs() -> Router<Arc<App>> {
-    const POLICY: HeaderValue = HeaderValue::from_static(
-        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'",
-    );
-    let config = Config::from("/openapi.json").validator_url("none");
-    Router::from(SwaggerUi::new("/docs").config(config)).layer(middleware::from_fn(
-        |request: Request, next: Next| async move {
-            let mut response: Response = next.run(request).await;
-            response
-                .headers_mut()
-                .insert(CONTENT_SECURITY_POLICY, POLICY);
-            response
-        },
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +176,7 @@ mod tests {
     use crate::http::{HostPolicy, Limits};
     use crate::metrics::Metrics;
     use axum::body::Body;
+    use axum::extract::Request;
     use axum::http::Method;
     use axum::routing::get;
     use http_body_util::BodyExt as _;

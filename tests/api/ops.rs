@@ -1,8 +1,9 @@
 use crate::server::{Answer, Server, Setup};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 #[tokio::test]
 async fn probes_answer_while_the_engine_opens() {
@@ -108,6 +109,57 @@ async fn the_description_is_served_and_browsable_without_another_host() {
         initializer.text()
     );
     assert_eq!(server.get("/docs/swagger-ui-bundle.js").await.status, 200);
+}
+
+/// Processor time of this thread, on which the server of a test runs as well.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[tokio::test]
+async fn what_is_always_the_same_is_compressed_once() {
+    let server = Server::start().await;
+    for path in [
+        "/openapi.json",
+        "/docs/swagger-ui-bundle.js",
+        "/console/app.js",
+    ] {
+        let ask = |coding: &str| {
+            let request = server.request(Method::GET, path);
+            Answer::of(request.header("accept-encoding", coding))
+        };
+        // The first one has it made.
+        let plain = ask("identity").await;
+        assert!(!plain.headers.contains_key("content-encoding"), "{path}");
+        let took = |started| processor_time() - started;
+        let started = processor_time();
+        for _ in 0..20 {
+            ask("identity").await;
+        }
+        let plain_took = took(started);
+        let started = processor_time();
+        for _ in 0..20 {
+            let gzipped = ask("gzip, br").await;
+            assert_eq!(gzipped.header("content-encoding"), "gzip");
+            assert_eq!(gzipped.header("vary"), "accept-encoding");
+            assert_eq!(
+                gzipped.header("content-length"),
+                gzipped.bytes.len().to_string()
+            );
+        }
+        let gzipped_took = took(started);
+        // To compress a megabyte takes dozens of milliseconds, to copy it one or two.
+        assert!(
+            gzipped_took < plain_took + Duration::from_millis(20 * 4),
+            "{path}: {gzipped_took:?}, uncompressed {plain_took:?}"
+        );
+        let gzipped = ask("gzip").await;
+        let mut unpacked = Vec::new();
+        let mut decoder = flate2::read::GzDecoder::new(gzipped.bytes.as_slice());
+        decoder.read_to_end(&mut unpacked).unwrap();
+        assert!(unpacked == plain.bytes, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -6,16 +6,18 @@
 //! inline script or style, no other host.
 
 use super::App;
+use super::assets::{Asset, Assets};
 use super::problem::HttpError;
 use axum::Router;
 use axum::extract::Path;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -80,13 +82,19 @@ static FILES: &[File] = &files! {
     "LICENSE-preact.txt": "text/plain; charset=utf-8";
 };
 
-/// The tags of all files, in their order. Weak: a file is the same when it is
+/// What is handed out by a name, and its tag. Weak: a file is the same when it is
 /// sent compressed.
-static TAGS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
+static ASSETS: Assets = Assets::new(|| {
+    let asset = |file: &File| (file.name, Asset::new(file.media_type, file.content));
+    FILES.iter().map(asset).collect()
+});
+
+static TAGS: LazyLock<HashMap<&str, HeaderValue>> = LazyLock::new(|| {
     let tag = |file: &File| {
         let digest = Sha256::digest(file.content.as_bytes());
         let text = format!("W/\"{:.24}\"", hex::encode(digest));
-        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("W/\"\""))
+        let tag = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("W/\"\""));
+        (file.name, tag)
     };
     FILES.iter().map(tag).collect()
 });
@@ -96,7 +104,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route(
             "/console",
-            get(|headers: HeaderMap| async move { file(PAGE, &headers) }),
+            get(|headers: HeaderMap| async move { file(PAGE, &headers).await }),
         )
         // The page names its files beside itself.
         .route(
@@ -108,18 +116,14 @@ pub(super) fn routes() -> Router<Arc<App>> {
             get(|Path(name): Path<String>, headers: HeaderMap| async move {
                 match name.as_str() {
                     PAGE => Err(HttpError::UnknownRoute),
-                    name => file(name, &headers),
+                    name => file(name, &headers).await,
                 }
             }),
         )
 }
 
-fn file(name: &str, asked: &HeaderMap) -> Result<Response, HttpError> {
-    let (file, tag) = FILES
-        .iter()
-        .zip(&*TAGS)
-        .find(|(file, _)| file.name == name)
-        .ok_or(HttpError::UnknownRoute)?;
+async fn file(name: &str, asked: &HeaderMap) -> Result<Response, HttpError> {
+    let tag = TAGS.get(name).ok_or(HttpError::UnknownRoute)?;
     let headers = [
         (ETAG, tag.clone()),
         (CACHE_CONTROL, CACHING),
@@ -133,8 +137,8 @@ fn file(name: &str, asked: &HeaderMap) -> Result<Response, HttpError> {
     if knows(asked, tag) {
         return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
     }
-    let media_type = HeaderValue::from_static(file.media_type);
-    Ok((headers, [(CONTENT_TYPE, media_type)], file.content).into_response())
+    let asset = ASSETS.get(name).await?;
+    Ok((headers, asset.answer(asked)).into_response())
 }
 
 /// Whether the client has the file with this tag (RFC 9110, 13.1.2: tags are

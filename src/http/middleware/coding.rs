@@ -1,16 +1,19 @@
 //! Compressed bodies, both ways. Requests that speak of no encoding don't pass these layers at all.
 
 use super::layer::InnerService;
+use crate::http::assets::AsItIs;
 use crate::http::media::{DUMP, TAR};
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
-use axum::http::HeaderName;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use axum::http::{Extensions, HeaderMap, HeaderName};
 use axum::response::Response;
 use futures_util::future::Either;
+use hyper::body::{Frame, SizeHint};
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceExt as _};
 use tower_http::compression::CompressionLayer;
@@ -41,10 +44,76 @@ impl Coding for Compressed {
     fn coded<S: InnerService>(&self, inner: S) -> Boxed {
         let worthwhile = DefaultPredicate::new()
             .and(NotForContentType::const_new(TAR))
-            .and(NotForContentType::const_new(DUMP));
+            .and(NotForContentType::const_new(DUMP))
+            .and(|_, _, _: &HeaderMap, marks: &Extensions| marks.get::<AsItIs>().is_none());
         let layer = CompressionLayer::new().compress_when(worthwhile);
-        let compressed = layer.layer(inner);
+        let in_pieces = inner
+            .map_response(|response: Response| response.map(|body| Body::new(InPieces::of(body))));
+        let compressed = layer.layer(in_pieces);
         Boxed::new(compressed.map_response(|response| response.map(Body::new)))
+    }
+}
+
+/// Bytes that are compressed before other work gets its turn on the thread: a
+/// fraction of a millisecond.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// A body in pieces, with a pause behind each: what is compressed while it is sent
+/// must not keep others waiting, however large it is.
+struct InPieces {
+    body: Body,
+    rest: Bytes,
+    is_pause_due: bool,
+}
+
+impl InPieces {
+    fn of(body: Body) -> InPieces {
+        InPieces {
+            body,
+            rest: Bytes::new(),
+            is_pause_due: false,
+        }
+    }
+}
+
+impl HttpBody for InPieces {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if std::mem::take(&mut self.is_pause_due) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) => self.rest = bytes,
+                    Err(frame) => return Poll::Ready(Some(Ok(frame))),
+                },
+                ended => return Poll::Ready(ended),
+            }
+        }
+        let bytes = self.rest.len().min(PIECE_BYTES);
+        let piece = self.rest.split_to(bytes);
+        self.is_pause_due = bytes == PIECE_BYTES;
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (rest, mut hint) = (self.rest.len() as u64, self.body.size_hint());
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
     }
 }
 
