@@ -7,7 +7,7 @@ use crate::chain::forecast::Forecast;
 use crate::chain::meta::Chain;
 pub use crate::chain::meta::FullReason;
 use crate::chain::paged::{Epochs, Table};
-use crate::chain::params::{Difference, FilterParams, FilterRequest};
+use crate::chain::params::{Difference, FilterParams, FilterRequest, LayoutKind};
 pub use crate::chain::plan::{AddMode, AddResult};
 use crate::store::Expiry;
 use std::time::SystemTime;
@@ -213,13 +213,26 @@ pub struct FilterPreview {
     pub forecast: Forecast,
 }
 
+/// A page of the list of filters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FilterPage {
+    /// Its lines, by name.
+    pub filters: Vec<FilterSummary>,
+    /// Behind which name the next page begins; `None`: this is the last one.
+    pub next: Option<FilterName>,
+}
+
 /// A line of the list of filters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterSummary {
     /// Its name.
     pub name: FilterName,
-    /// What it was asked to be.
-    pub params: FilterParams,
+    /// How fingerprints are placed.
+    pub layout: LayoutKind,
+    /// Items that fit before the first expansion.
+    pub capacity: u64,
+    /// The promised false-positive rate, if there is a promise.
+    pub error_rate: Option<f64>,
     /// Items in it.
     pub items: u64,
     /// Bytes that its slots take when every page is written.
@@ -237,6 +250,26 @@ pub struct FilterSummary {
     pub created_at: SystemTime,
     /// When it ends, if ever.
     pub expiry: Option<Ends>,
+}
+
+impl FilterSummary {
+    /// Of a filter as of a moment.
+    pub(super) fn of(name: FilterName, chain: &Chain, expiry: Option<Expiry>) -> FilterSummary {
+        FilterSummary {
+            name,
+            layout: chain.params().layout(),
+            capacity: chain.params().capacity(),
+            error_rate: chain.params().error_rate(),
+            items: chain.items(),
+            slot_bytes: chain.slot_bytes(),
+            sub_filters: chain.sub_filter_count(),
+            load: chain.load(),
+            expected_false_positive_rate: chain.false_positive_rate(),
+            keeps_promise: chain.keeps_promise(),
+            created_at: moment(chain.created_at_ms()),
+            expiry: expiry.map(Ends::from),
+        }
+    }
 }
 
 /// What a filter is to be.

@@ -26,6 +26,7 @@
 //! | `reader` | asking a filter beside its lane |
 //! | `pages/` | pages in memory: cache, loader, checkpoints |
 //! | `filters` | the open filters, each as of its last commit |
+//! | `listing` | the list of all filters, a page at a time |
 //! | `quota`, `disk`, `compactions` | what bounds changes: bytes and filters, the disk, compactions |
 //! | `caller`, `answer`, `batch`, `match_bits`, `name`, `error` | whom it works for; what is taken and answered |
 //! | `cold`, `store_work` | reading pages that are not resident; threads and memory for what waits for the disk |
@@ -58,6 +59,7 @@ mod following;
 pub(crate) mod fuzz_targets;
 mod idempotency;
 mod lane;
+mod listing;
 mod match_bits;
 mod measured_log;
 mod membership;
@@ -81,9 +83,9 @@ pub use crate::chain::paged::values::ValueCopies;
 pub use crate::chain::plan::ReplaceResult;
 pub use crate::chain::rows::RowCodec;
 pub use answer::{
-    AddMode, AddOptions, AddResult, Created, Ends, EpochInfo, FilterInfo, FilterPreview,
-    FilterSummary, FullReason, GrowthInfo, LookupAnswer, LookupFilters, LookupMode, NewFilter,
-    SubFilterInfo,
+    AddMode, AddOptions, AddResult, Created, Ends, EpochInfo, FilterInfo, FilterPage,
+    FilterPreview, FilterSummary, FullReason, GrowthInfo, LookupAnswer, LookupFilters, LookupMode,
+    NewFilter, SubFilterInfo,
 };
 pub use batch::ItemBatch;
 pub use caller::Caller;

@@ -505,3 +505,58 @@ async fn a_key_may_have_any_visible_character_and_is_encoded_once() {
     }
     server.stop().await;
 }
+
+#[tokio::test]
+async fn a_page_ends_where_descriptions_are_long_and_the_next_goes_on() {
+    let server = Server::start().await;
+    // Names and values of attributes are a description's longest part.
+    let values: Vec<String> = (0..64).map(|it| format!("{it:x>250}")).collect();
+    let attributes = json!([{"name": "a", "values": values}]);
+    for number in 0..90 {
+        let created = server
+            .put(
+                &format!("/filters/long-{number:03}"),
+                json!({"attributes": attributes}),
+            )
+            .await;
+        assert_eq!(created.status, 201, "{}", created.text());
+    }
+    for number in 0..30 {
+        server
+            .put(&format!("/filters/short-{number:03}"), json!({}))
+            .await
+            .ok();
+    }
+    let (mut keys, mut pages, mut cursor) = (Vec::new(), Vec::new(), String::new());
+    loop {
+        let page = server
+            .get(&format!("/filters?limit=100{cursor}"))
+            .await
+            .ok();
+        let listed = page["filters"].as_array().unwrap();
+        pages.push(listed.len());
+        keys.extend(
+            listed
+                .iter()
+                .map(|it| it["key"].as_str().unwrap().to_owned()),
+        );
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    // A MiB of them, and what was read beside the last.
+    let mebibytes = pages[0] * 16_000 / (1 << 20);
+    assert!(pages[0] < 90 && mebibytes <= 1, "{pages:?}");
+    let long = (0..90).map(|it| format!("long-{it:03}"));
+    let all: Vec<String> = long
+        .chain((0..30).map(|it| format!("short-{it:03}")))
+        .collect();
+    assert_eq!(keys, all);
+    // The others fit as they did.
+    let short = server.get("/filters?prefix=short-&limit=30").await.ok();
+    assert_eq!(short["filters"].as_array().unwrap().len(), 30);
+    assert!(short["next_cursor"].is_null());
+    let short = server.get("/filters?prefix=short-&limit=29").await.ok();
+    assert_eq!(short["next_cursor"], "short-028");
+}

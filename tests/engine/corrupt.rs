@@ -410,5 +410,13 @@ async fn a_flipped_bit_anywhere_in_a_dump_is_refused_and_nothing_is_kept() {
         let copy = name(&format!("{filter}-copy"));
         engine.adopt(&copy, staged, Replace::Nothing).await.unwrap();
     }
-    assert_eq!(engine.list_filters("", None, 10).await.unwrap().len(), 4);
+    assert_eq!(
+        engine
+            .list_filters("", None, 10)
+            .await
+            .unwrap()
+            .filters
+            .len(),
+        4
+    );
 }

@@ -145,7 +145,15 @@ async fn a_filter_is_deleted_where_checkpoints_have_no_room_and_the_log_is_at_it
     for filter in ["f", "g", "h"] {
         engine.delete_filter(&name(filter), None).await.unwrap();
     }
-    assert_eq!(engine.list_filters("", None, 9).await.unwrap().len(), 0);
+    assert_eq!(
+        engine
+            .list_filters("", None, 9)
+            .await
+            .unwrap()
+            .filters
+            .len(),
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

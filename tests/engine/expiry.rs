@@ -139,7 +139,7 @@ async fn a_filter_that_has_ended_is_gone_at_once_and_removed_later() {
     ));
     assert!(missing(engine.delete_filter(&filter, None).await.err()));
     assert!(missing(engine.set_ttl(&filter, None, None).await.err()));
-    let listed = engine.list_filters("", None, 9).await.unwrap();
+    let listed = engine.list_filters("", None, 9).await.unwrap().filters;
     assert_eq!(listed.len(), 1);
 
     until_removed(&memory).await;
@@ -213,7 +213,7 @@ async fn an_end_can_be_moved_and_taken_away_and_survives_a_restart() {
     assert!(is_there(&engine, "later").await);
     hands.advance(1);
     assert!(!is_there(&engine, "later").await && is_there(&engine, "never").await);
-    let listed = engine.list_filters("", None, 1).await.unwrap();
+    let listed = engine.list_filters("", None, 1).await.unwrap().filters;
     assert_eq!(listed.len(), 1, "those that have ended take no place");
 }
 

@@ -238,7 +238,11 @@ async fn open_filters_are_bounded_and_closed_ones_come_back() {
     for n in 0..200u64 {
         assert!(all_exist(&engine, &format!("filter-{n}"), [n]).await);
     }
-    let listed = engine.list_filters("filter-1", None, 1000).await.unwrap();
+    let listed = engine
+        .list_filters("filter-1", None, 1000)
+        .await
+        .unwrap()
+        .filters;
     assert_eq!(listed.len(), 111);
     assert!(listed.iter().all(|filter| filter.items == 1));
 }

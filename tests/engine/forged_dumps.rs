@@ -135,5 +135,13 @@ async fn what_cannot_be_of_a_filter_that_splits_pages_is_refused_whatever_its_su
     let refused = take(&engine, &dump.with(first_length, &ages)).await;
     println!("ages that are not the entries': {refused:?}");
     assert!(refused.is_err());
-    assert_eq!(engine.list_filters("", None, 10).await.unwrap().len(), 1);
+    assert_eq!(
+        engine
+            .list_filters("", None, 10)
+            .await
+            .unwrap()
+            .filters
+            .len(),
+        1
+    );
 }

@@ -1,16 +1,16 @@
 //! Describing, listing and removing filters, and setting when they end.
 
-use crate::engine::answer::{Ends, FilterInfo, FilterSizes, FilterSummary};
+use crate::engine::answer::{FilterInfo, FilterPage, FilterSizes};
 use crate::engine::caller::Caller;
-use crate::engine::clock::moment;
 use crate::engine::error::EngineError;
-use crate::engine::filters::{OpenFilter, decode, stored_name};
+use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::engine::idempotency::response::StoredResponse;
 use crate::engine::lane::command::{Command, Outcome};
+use crate::engine::listing::page_of;
 use crate::engine::name::FilterName;
 use crate::engine::state::{Engine, EngineState};
-use crate::engine::ttl::{self, list_live};
+use crate::engine::ttl;
 use crate::page::FilterId;
 use crate::store::Expiry;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ impl Engine {
     }
 
     /// Up to `limit` filters whose names start with `prefix` and are greater
-    /// than `after`, by name.
+    /// than `after`, by name: fewer, where their descriptions are long. They are
+    /// read and decoded off the async threads, in the caller's turn.
     ///
     /// # Errors
     /// The store can't be read.
@@ -44,33 +45,16 @@ impl Engine {
         prefix: &str,
         after: Option<&FilterName>,
         limit: usize,
-    ) -> Result<Vec<FilterSummary>, EngineError> {
+    ) -> Result<FilterPage, EngineError> {
         let (store, now_ms) = (Arc::clone(&self.state.store), self.state.clock.now_ms());
         let (prefix, after) = (prefix.to_owned(), after.cloned());
+        let turn = self.caller.turn.clone();
         let listing = move || {
-            let after = after.as_ref().map(FilterName::as_str);
-            list_live(&store, &prefix, after, limit, now_ms)
+            // As long as it works, also for a caller who is gone.
+            let _turn = turn;
+            page_of(&store, &prefix, after, limit, now_ms)
         };
-        let listed = self.state.store_work.run(&self.caller, listing).await??;
-        listed
-            .iter()
-            .map(|stored| {
-                let chain = decode(stored)?;
-                let chain = chain.as_of(now_ms);
-                Ok(FilterSummary {
-                    name: stored_name(stored)?,
-                    items: chain.items(),
-                    slot_bytes: chain.slot_bytes(),
-                    sub_filters: chain.sub_filter_count(),
-                    load: chain.load(),
-                    expected_false_positive_rate: chain.false_positive_rate(),
-                    keeps_promise: chain.keeps_promise(),
-                    created_at: moment(chain.created_at_ms()),
-                    expiry: stored.expiry.map(Ends::from),
-                    params: chain.params().clone(),
-                })
-            })
-            .collect()
+        Ok(self.state.store_work.run(&self.caller, listing).await??)
     }
 
     /// Has a filter end so many seconds from now, or never.

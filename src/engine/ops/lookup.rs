@@ -23,6 +23,7 @@ use crate::engine::reader::{
 };
 use crate::engine::state::{Engine, EngineState};
 use crate::engine::ttl::list_live;
+use crate::store::{PageStore, StoreError};
 use std::ops::Range;
 use std::slice::Chunks;
 use std::sync::Arc;
@@ -35,6 +36,10 @@ const BYTES_A_PROBE: usize = 64;
 
 /// Filters that are asked together, and kept open meanwhile.
 const FILTERS_AT_ONCE: usize = 256;
+
+/// Descriptions that are read at once to know the names of filters: each may have
+/// many KiB.
+const DESCRIPTIONS_AT_ONCE: usize = 16;
 
 /// How often a lookup starts over because a filter it asked was replaced.
 const RESTARTS: usize = 8;
@@ -85,6 +90,26 @@ impl Engine {
     }
 }
 
+/// Up to `limit` names that start with a prefix, of filters that have not ended.
+fn names_of(
+    store: &PageStore,
+    prefix: &str,
+    limit: usize,
+    now_ms: u64,
+) -> Result<Vec<FilterName>, StoreError> {
+    let (mut names, mut is_end) = (Vec::<FilterName>::new(), false);
+    while names.len() < limit && !is_end {
+        let (wanted, after) = (limit - names.len(), names.last().map(FilterName::as_str));
+        let wanted = wanted.min(DESCRIPTIONS_AT_ONCE);
+        let found = list_live(store, prefix, after, wanted, now_ms)?;
+        is_end = found.len() < wanted;
+        for stored in &found {
+            names.push(stored_name(stored)?);
+        }
+    }
+    Ok(names)
+}
+
 impl EngineState {
     /// The filters that a lookup is about.
     async fn names_to_look_up(
@@ -98,9 +123,8 @@ impl EngineState {
             LookupFilters::Prefix(prefix) => {
                 let (store, prefix) = (Arc::clone(&self.store), prefix.clone());
                 let (limit, now_ms) = (bound.saturating_add(1), self.clock.now_ms());
-                let listing = move || list_live(&store, &prefix, None, limit, now_ms);
-                let stored = self.store_work.run(caller, listing).await??;
-                stored.iter().map(stored_name).collect::<Result<_, _>>()?
+                let listing = move || names_of(&store, &prefix, limit, now_ms);
+                self.store_work.run(caller, listing).await??
             }
         };
         match names.len() > bound {

@@ -1,8 +1,9 @@
 //! Filters themselves: create, list, describe, delete.
 
 use super::filter_body::{FilterBody, ending_example, filter_example};
-use crate::engine::{Created, FilterName, FilterSummary};
+use crate::engine::{Created, FilterName, FilterPage, FilterSummary};
 use crate::http::App;
+use crate::http::admission::deadline::Deadline;
 use crate::http::answer::{json, json_at};
 use crate::http::bounds::{MAX_LISTED, key_in_words, path_of};
 use crate::http::extract::{CallerEngine, Key, changed_ttl, fields};
@@ -16,6 +17,7 @@ use crate::http::parse::{FilterChanges, FilterFields};
 use crate::http::problem::{Code, HttpError, excerpt};
 use crate::http::query::Query;
 use crate::http::time::rfc3339;
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::header::IF_NONE_MATCH;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -79,17 +81,26 @@ impl From<&FilterSummary> for FilterLineBody {
     fn from(summary: &FilterSummary) -> FilterLineBody {
         FilterLineBody {
             key: summary.name.as_str().to_owned(),
-            layout: summary.params.layout().name(),
-            capacity: summary.params.capacity(),
+            layout: summary.layout.name(),
+            capacity: summary.capacity,
             items: summary.items,
             sub_filters: summary.sub_filters,
             load: summary.load,
             bytes: summary.slot_bytes,
-            error_rate: summary.params.error_rate(),
+            error_rate: summary.error_rate,
             error_rate_holds: summary.keeps_promise,
             expected_false_positive_rate: summary.expected_false_positive_rate,
             created_at: rfc3339(summary.created_at),
             expires_at: summary.expiry.map(|expiry| rfc3339(expiry.at)),
+        }
+    }
+}
+
+impl From<&FilterPage> for FilterListBody {
+    fn from(page: &FilterPage) -> FilterListBody {
+        FilterListBody {
+            filters: page.filters.iter().map(FilterLineBody::from).collect(),
+            next_cursor: page.next.as_ref().map(|name| name.as_str().to_owned()),
         }
     }
 }
@@ -173,8 +184,9 @@ fn wants_only_new(headers: &HeaderMap) -> bool {
 
 /// List filters
 ///
-/// In byte order of the keys, one page at a time. An API key with a prefix sees
-/// only its filters.
+/// In byte order of the keys, one page at a time. A page may have fewer filters than
+/// `limit`, where their descriptions are long: the last page is the one without
+/// `next_cursor`. An API key with a prefix sees only its filters.
 #[utoipa::path(
     get,
     path = "/filters",
@@ -186,8 +198,10 @@ fn wants_only_new(headers: &HeaderMap) -> bool {
     responses((status = 200, description = "A page of filters.", body = FilterListBody, example = json!(list_example())))
 )]
 pub(crate) async fn list_filters(
+    State(app): State<Arc<App>>,
     CallerEngine(engine): CallerEngine,
     permit: Principal,
+    Extension(Deadline(deadline)): Extension<Deadline>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let query = Query::parse(&uri, &["prefix", "limit", "cursor"])?;
@@ -214,25 +228,15 @@ pub(crate) async fn list_filters(
         })?,
     };
 
-    // One more than asked for tells whether there is a next page.
-    let mut found = match permit.narrow(&prefix) {
-        Some(prefix) => {
-            engine
-                .list_filters(&prefix, after.as_ref(), limit + 1)
-                .await?
-        }
-        None => Vec::new(),
+    let Some(prefix) = permit.narrow(&prefix) else {
+        return json(&FilterListBody::from(&FilterPage::default()));
     };
-    let more = found.len() > limit;
-    found.truncate(limit);
-    let next_cursor = found
-        .last()
-        .filter(|_| more)
-        .map(|last| last.name.as_str().to_owned());
-    json(&FilterListBody {
-        filters: found.iter().map(FilterLineBody::from).collect(),
-        next_cursor,
-    })
+    // As a request with a large body: nobody knows how large what is read will be.
+    let admission = &app.admission;
+    let turn = admission.turn(permit.holder(), deadline, usize::MAX, false);
+    let engine = engine.in_turn(turn.await?);
+    let page = engine.list_filters(&prefix, after.as_ref(), limit).await?;
+    json(&FilterListBody::from(&page))
 }
 
 fn name_parameter(name: &'static str, text: &str) -> Result<FilterName, HttpError> {

@@ -155,7 +155,12 @@ impl Cluster {
         self.level();
         let mut names = Vec::new();
         for pod in &self.pods {
-            let listed = pod.engine.list_filters("", None, 1000).await.unwrap();
+            let listed = pod
+                .engine
+                .list_filters("", None, 1000)
+                .await
+                .unwrap()
+                .filters;
             names.push(listed.into_iter().map(|it| it.name).collect::<Vec<_>>());
         }
         for (number, pod) in self.pods.iter().enumerate() {

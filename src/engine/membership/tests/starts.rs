@@ -181,7 +181,7 @@ async fn a_pod_goes_on_into_a_new_epoch_only_from_where_that_began() {
         "{refused:?}"
     );
     let engine = join(equal.clone(), later(), now).unwrap();
-    let filters = engine.list_filters("", None, 10).await.unwrap();
+    let filters = engine.list_filters("", None, 10).await.unwrap().filters;
     assert_eq!(filters.len(), 4);
     for lane in 0..LANES {
         engine.tell_lane(lane, Event::Lease(Some(1))).unwrap();
