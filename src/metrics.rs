@@ -121,6 +121,7 @@ macro_rules! families {
 const SECONDS: [f64; 14] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0,
 ];
+const POLL_SECONDS: [f64; 9] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0];
 const POWERS_OF_FOUR: [f64; 10] = [
     1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0,
 ];
@@ -259,6 +260,8 @@ families! {
     http_requests: IntCounterVec = "cuckood_http_requests_total", ["route", "method", "status"], [];
     /// Seconds per HTTP request by route template and method.
     http_request_seconds: HistogramVec = "cuckood_http_request_duration_seconds", ["route", "method"], SECONDS;
+    /// Processor time of polls of an HTTP connection's task that took a millisecond or more, by route template: as long as one takes its thread serves nobody else.
+    http_poll_seconds: HistogramVec = "cuckood_http_poll_cpu_seconds", ["route"], POLL_SECONDS;
     /// HTTP requests in progress.
     http_in_flight: IntGauge = "cuckood_http_in_flight", [], [];
     /// HTTP requests refused at admission, by reason.
@@ -281,6 +284,8 @@ families! {
     redis_commands: IntCounterVec = "cuckood_redis_commands_total", ["command", "outcome"], [];
     /// Seconds per run of commands on items that were worked on together, by kind (`questions`, `changes`).
     redis_run_seconds: HistogramVec = "cuckood_redis_run_duration_seconds", ["kind"], SECONDS;
+    /// Processor time of polls of a Redis connection's task that took a millisecond or more, by command: as long as one takes its thread serves nobody else.
+    redis_poll_seconds: HistogramVec = "cuckood_redis_poll_cpu_seconds", ["command"], POLL_SECONDS;
     /// Connections and keys refused on --redis-listen, by reason (`connections`, `auth`, `protocol`, `foreign`, `timeout`).
     redis_refused: IntCounterVec = "cuckood_redis_refused_total", ["reason"], [];
     /// Bytes of the Redis protocol, by direction (`in`, `out`).
@@ -336,6 +341,9 @@ impl Metrics {
             for outcome in ["ok", "failed"] {
                 self.reloads.with_label_values(&[what, outcome]);
             }
+        }
+        for polls in [&self.http_poll_seconds, &self.redis_poll_seconds] {
+            polls.with_label_values(&["unmatched"]);
         }
         for operation in ["read", "write"] {
             self.storage_pending_seconds.with_label_values(&[operation]);

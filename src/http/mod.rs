@@ -64,6 +64,7 @@ pub use cluster::{Cluster, ClusterStatus, Links, SNAPSHOT, Staleness};
 pub(crate) use handlers::dumps::paces;
 pub(crate) use listen::connection::told;
 pub(crate) use listen::places::{Place, Places};
+pub(crate) use listen::polls::{Timed, Work, note_work};
 pub use listen::role::{ListenerRole, Transport};
 pub(crate) use listen::server::CONNECTIONS_PART;
 pub use listen::server::{Endpoint, ServerOptions, serve};

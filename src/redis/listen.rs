@@ -4,7 +4,7 @@ use super::clocks::Clocks;
 use super::connection::Connection;
 use super::passed::PassedOn;
 use super::service::{RedisOptions, Refused, Service};
-use crate::http::{App, Place, Places, ServerOptions, Tls, told};
+use crate::http::{App, Place, Places, ServerOptions, Timed, Tls, Work, told};
 use crate::metrics::Metrics;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
@@ -140,7 +140,9 @@ impl Listener {
             draining: self.draining.clone(),
         };
         let (tls, metrics) = (self.tls.clone(), Arc::clone(&self.metrics));
-        tokio::spawn(speak(connection, stream, tls, metrics, place));
+        let seconds = self.metrics.redis_poll_seconds.clone();
+        let speaking = speak(connection, stream, tls, metrics, place);
+        tokio::spawn(Timed::new(speaking, &seconds, Work::Unknown));
     }
 }
 

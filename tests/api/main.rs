@@ -39,6 +39,7 @@ mod no_shares;
 mod ops;
 mod origin;
 mod pki;
+mod polls;
 mod program;
 mod rows;
 mod server;

@@ -1,5 +1,6 @@
 //! A server on a port of its own, and what to ask it with.
 
+use crate::polls::PollWatch;
 use crate::{listening, words};
 use cuckood::access::keys::ApiKeys;
 use cuckood::backup::{BackupOptions, Backups};
@@ -71,6 +72,7 @@ pub(crate) struct Server {
     engine: Option<Engine>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<usize>,
+    _polls: PollWatch,
 }
 
 impl Server {
@@ -144,6 +146,7 @@ impl Server {
             address,
             operations,
             app,
+            _polls: PollWatch(Arc::clone(&metrics)),
             metrics,
             client: Client::builder().no_gzip().build().unwrap(),
             engine: None,

@@ -258,6 +258,8 @@ async fn take_in(
         if Instant::now() >= ends {
             return Err(overdue(app, import, feed).await);
         }
+        // The next piece may be there already, and so on for megabytes.
+        tokio::task::yield_now().await;
     }
     feed.end();
     commit(app, import, feed).await

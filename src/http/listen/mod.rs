@@ -7,6 +7,7 @@
 //! | `connection` | one connection, from its handshake to its end |
 //! | `link` | whether it is one of another pod |
 //! | `timed` | the clocks of a connection |
+//! | `polls` | how much processor time one poll of it takes |
 //! | `observed` | whether its client has left |
 //! | `tls` | certificates, exchanged while the server runs |
 //! | `role` | what a listener serves, and how it is spoken to |
@@ -15,6 +16,7 @@ pub(super) mod connection;
 pub(super) mod link;
 pub(super) mod observed;
 pub(super) mod places;
+pub(super) mod polls;
 pub(super) mod role;
 pub(super) mod server;
 pub(super) mod timed;

@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, told};
 use super::places::{Place, Places};
+use super::polls::{Timed, Work};
 use super::role::{ListenerRole, Transport};
 use super::timed::Timeouts;
 use super::tls::Tls;
@@ -187,7 +188,9 @@ impl Listener {
     async fn serve(&self, accepted: io::Result<(TcpStream, Place)>) {
         match accepted {
             Ok((stream, place)) => {
-                tokio::spawn(self.connection.clone().run(stream, place));
+                let seconds = &self.connection.app.metrics.http_poll_seconds;
+                let serving = self.connection.clone().run(stream, place);
+                tokio::spawn(Timed::new(serving, seconds, Work::Unknown));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");

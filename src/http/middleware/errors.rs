@@ -9,6 +9,7 @@ use crate::http::App;
 use crate::http::admission::unread::{LINGER, Rest, SHORT_LINGER, UnreadBody};
 use crate::http::cluster::pass::IsPassedBack;
 use crate::http::headers::REQUEST_ID;
+use crate::http::listen::polls::{Timed, Work, note_work};
 use crate::http::listen::role::Transport;
 use crate::http::media::PROBLEM_JSON;
 use crate::http::problem::{Code, HttpError};
@@ -50,8 +51,10 @@ impl Middleware for ErrorLayer {
         request: Request,
         inner: S,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send {
-        let route = request.extensions().get::<MatchedPath>();
-        let route = route.map_or(UNMATCHED, MatchedPath::as_str);
+        let path = request.extensions().get::<MatchedPath>();
+        let work = path.cloned().map_or(Work::Unknown, Work::Route);
+        let route = path.map_or(UNMATCHED, MatchedPath::as_str);
+        note_work(work);
         match self.audited.action(request.method(), route) {
             None => Either::Left(self.respond(request, inner, None)),
             Some(action) => Either::Right(Box::pin(self.respond_audited(request, inner, action))),
@@ -71,7 +74,11 @@ impl ErrorLayer {
         let (act, mut request) = Act::of(action, request).await;
         let (_waiting, presence) = ClientPresence::of(&request);
         request.extensions_mut().insert(presence);
-        let responding = tokio::spawn(self.respond(request, inner, Some(Box::new(act))));
+        let work = request.extensions().get::<MatchedPath>().cloned();
+        let work = work.map_or(Work::Unknown, Work::Route);
+        let seconds = self.app.metrics.http_poll_seconds.clone();
+        let responding = self.respond(request, inner, Some(Box::new(act)));
+        let responding = tokio::spawn(Timed::new(responding, &seconds, work));
         // It ends early only with the whole server.
         let ended = |_| Ok(StatusCode::INTERNAL_SERVER_ERROR.into_response());
         responding.await.unwrap_or_else(ended)

@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::kept;
 use super::state::{Role, Session};
 use super::together::{Next, Together};
+use crate::http::{Work, note_work};
 use crate::redis::commands::describe;
 use crate::redis::commands::errors::{self, NO_AUTH};
 use crate::redis::commands::items::ItemVerb;
@@ -22,6 +23,7 @@ impl Session {
     pub(in crate::redis) async fn go_on(&mut self, batch: &Batch, from: usize) -> usize {
         let words = batch.command(from);
         let spec = find(words.get(0));
+        note_work(spec.map_or(Work::Unknown, |spec| Work::Command(spec.name)));
         let mut here_to = batch.len();
         if from == 0 {
             self.together = Together::default();
