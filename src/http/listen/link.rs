@@ -24,7 +24,7 @@ enum Who {
     /// It has a place among those of its address.
     Anybody {
         _place: Place,
-        greeting: Option<Greeting>,
+        greeting: Option<Box<Greeting>>,
     },
     /// It has shown that it knows the key of the cluster.
     Pod { _place: Permit<String> },
@@ -41,14 +41,14 @@ impl Link {
     /// Notes that it says to be of a pod.
     pub(in crate::http) fn greeted(&self, by: Greeting) {
         if let Who::Anybody { greeting, .. } = &mut *self.0.lock() {
-            *greeting = Some(by);
+            *greeting = Some(Box::new(by));
         }
     }
 
     /// What it has said, once.
     pub(in crate::http) fn take_greeting(&self) -> Option<Greeting> {
         match &mut *self.0.lock() {
-            Who::Anybody { greeting, .. } => greeting.take(),
+            Who::Anybody { greeting, .. } => greeting.take().map(|it| *it),
             Who::Pod { .. } => None,
         }
     }
