@@ -3,6 +3,8 @@
 use crate::prepared::World;
 use bytes::Bytes;
 
+type Make = Box<dyn Fn(&World) -> Vec<Round>>;
+
 /// One way to ask one route or command.
 pub(crate) struct Form {
     /// The route or the command, as the server's own table calls it.
@@ -13,7 +15,7 @@ pub(crate) struct Form {
     pub(crate) is_among_the_worst: bool,
     /// Whether the server refuses it, and nothing else is legal.
     pub(crate) is_refused: bool,
-    make: Box<dyn Fn(&World) -> Vec<Round>>,
+    make: Make,
 }
 
 /// What one connection sends before it waits.
