@@ -4,7 +4,7 @@
 use crate::broker::Brokers;
 use crate::nats_server;
 use crate::operator::found;
-use crate::program::{Client, Pod};
+use crate::program::{Client, Pod, status};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::Command;
@@ -141,6 +141,14 @@ fn a_clock_at_a_hundred_times_the_speed_drags_nobody_along_and_is_told_of() {
         client.send("GET", &url, &[], None).unwrap().body
     };
     // Both lead, and stamp all the time.
+    let leads = || {
+        let status = status(&brokers);
+        let mut lanes = status["lanes"].as_array().unwrap().iter();
+        lanes.any(|it| it["leader"] == *fast.address)
+    };
+    while !leads() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
     std::fs::write(&begin, "").unwrap();
     let started = Instant::now();
     for item in 0.. {
