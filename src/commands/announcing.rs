@@ -143,7 +143,7 @@ impl Announcing {
             }
         });
         let next: Vec<Position> = next.collect();
-        if next != kept.lanes {
+        if next != kept.lanes || kept.has_old_key {
             self.kept.keep(&kept, &next).await?;
         }
         Ok(next)

@@ -23,6 +23,8 @@ pub struct KeptPositions {
 pub struct Kept {
     /// By lane; none if nothing is kept yet.
     pub lanes: Vec<Position>,
+    /// Whether it is to be sealed anew, since its key is being replaced.
+    pub has_old_key: bool,
     /// What a change of it expects.
     revision: u64,
 }
@@ -53,6 +55,7 @@ impl KeptPositions {
         let Some(entry) = self.bucket.last_said(&self.key, DOING).await? else {
             return Ok(Kept::default());
         };
+        let has_old_key = entry.value.as_ref().is_some_and(|it| !it.has_first_key);
         let lanes = match entry.value {
             None => Vec::new(),
             Some(said) => {
@@ -61,6 +64,7 @@ impl KeptPositions {
         };
         Ok(Kept {
             lanes,
+            has_old_key,
             revision: entry.revision,
         })
     }

@@ -75,6 +75,8 @@ pub(super) struct Said {
     pub(super) bytes: Bytes,
     /// Whether it was said a moment ago; or it is, or may be, a copy of the past.
     pub(super) is_fresh: bool,
+    /// Whether it was sealed with the key that this pod seals with, too.
+    pub(super) has_first_key: bool,
 }
 
 impl Seals {
@@ -138,10 +140,12 @@ impl Seals {
         let seal = hex::decode(&sealed.seal).ok()?;
         let behind = sealed.behind.to_le_bytes();
         let parts = parts(key, &behind, sealed.said);
-        self.0.keys.of(&parts, &seal)?;
+        let key = self.0.keys.of(&parts, &seal)?;
+        let first = self.0.keys.first();
         let since = self.0.seen.lock().believed_since(Instant::now());
         Some(Said {
             is_fresh: (since..revision).contains(&sealed.behind),
+            has_first_key: first.is_some_and(|it| std::ptr::eq(it, key)),
             bytes: Bytes::copy_from_slice(sealed.said.get().as_bytes()),
         })
     }
@@ -265,6 +269,16 @@ mod tests {
         }
         // Who hears nothing goes on to believe what it believed last, at least.
         assert!(seen.believed_since(at(start, 100)) <= 5_600);
+    }
+
+    #[test]
+    fn what_has_the_key_that_is_being_replaced_is_known() {
+        let both = Seals::new(MacKeys::derive(["new", "old"], b"", "test").unwrap());
+        for (secret, has_first_key) in [("new", true), ("old", false)] {
+            let sealed = seals(secret).close("kept", &"said").unwrap();
+            let found = both.open("kept", 1, &sealed).unwrap();
+            assert_eq!(found.has_first_key, has_first_key, "{secret}");
+        }
     }
 
     #[test]
