@@ -51,7 +51,7 @@ pub enum BackupError {
     },
     /// All bytes are there, and what they say is wrong: it is stored so.
     #[error(
-        "the stored data are damaged, so no backup of them is kept, and no older one is dropped: {0}; keep a copy of the data directory, and see cuckood check and \"Damaged data\" in docs/runbook.md before a filter is deleted"
+        "the stored data are damaged, so no backup of them is kept, and no older one is dropped: {0}; keep a copy of the data directory before anything is deleted; cuckood check --repair removes what belongs to no filter, and \"Damaged data\" in docs/runbook.md has the rest"
     )]
     Content(Arc<StoreError>),
     /// A newer program wrote the archive.
