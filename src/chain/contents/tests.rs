@@ -229,10 +229,12 @@ impl Checked {
         assert_eq!(self.summed(), (occupied, counted));
         let items = self.filter.chain().items();
         assert!(occupied + counted >= items);
-        for number in 0..self.layout().pages() {
-            let counters = self.filter.counters(PageAddress::new(0, number));
-            let keys = counters.into_iter().flat_map(Counters::iter);
-            self.keys_seen.extend(keys.map(|it| it.0));
+        for (position, sub) in self.filter.chain().sub_filters().enumerate() {
+            for number in 0..sub.layout.pages() {
+                let counters = self.filter.counters(PageAddress::new(position, number));
+                let keys = counters.into_iter().flat_map(Counters::iter);
+                self.keys_seen.extend(keys.map(|it| it.0));
+            }
         }
     }
 }
@@ -280,9 +282,9 @@ fn paged(width: u64) -> FilterRequest {
     }
 }
 
-/// Steps of each filter; by hand as many as `CUCKOOD_CONTENTS_STEPS` says.
+/// Steps of each filter; by hand as many as `CUCKOOD_CONTENTS_STEPS` said when it was built.
 fn steps() -> usize {
-    let by_hand = std::env::var("CUCKOOD_CONTENTS_STEPS").ok();
+    let by_hand = option_env!("CUCKOOD_CONTENTS_STEPS");
     by_hand.map_or(300, |steps| steps.parse().unwrap())
 }
 

@@ -101,7 +101,7 @@ async fn a_record_that_can_not_be_applied_stops_its_lane_and_no_other() {
 fn writes_to(id: FilterId, slot: u32, slot_bits: u8, filters: Vec<FilterChange>) -> Commit {
     let mut redo = RedoBuilder::new();
     redo.filter(id, slot_bits);
-    redo.page(Ordinal(0), PageIndex(0)).slot(slot, 1);
+    redo.page(Ordinal(0), PageIndex(0)).slot(slot, 0);
     Commit {
         sequence: Sequence(1),
         redo: redo.finish(),
@@ -117,7 +117,8 @@ async fn what_other_pods_could_not_apply_is_not_sent() {
     create(&cluster.pods[0].engine, "f", 0, 1_000).await;
     cluster.level();
     let engine = &cluster.pods[1].engine;
-    let lane = engine.lane_of(&name("f"));
+    // One in which there is nothing that it would have to apply first.
+    let lane = (engine.lane_of(&name("f")) + 1) % LANES;
     let stored = cluster.pods[0].store.clone();
     let stored = PageStore::open(Arc::new(stored)).unwrap();
     let stored = stored.filter_by_name("f").unwrap().unwrap();
@@ -146,7 +147,7 @@ async fn what_other_pods_could_not_apply_is_not_sent() {
             writes_to(id, 60_000, 16, as_it_is()),
         ),
     ];
-    // Another pod's ordering of the lane, which may lead it.
+    // Another pod's ordering of a lane, which may lead it.
     let ordering = engine.ordering(lane as usize);
     let replicated = ordering.replicated().unwrap();
     let store = PageStore::open(Arc::new(cluster.pods[1].store.fork())).unwrap();
