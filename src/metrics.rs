@@ -262,6 +262,8 @@ families! {
     http_request_seconds: HistogramVec = "cuckood_http_request_duration_seconds", ["route", "method"], SECONDS;
     /// Processor time of polls of an HTTP connection's task that took a millisecond or more, by route template: as long as one takes its thread serves nobody else.
     http_poll_seconds: HistogramVec = "cuckood_http_poll_cpu_seconds", ["route"], POLL_SECONDS;
+    /// Connections without a key that were closed because a new one found no place.
+    connections_given_up: IntCounter = "cuckood_connections_given_up_total", [], [];
     /// HTTP requests in progress.
     http_in_flight: IntGauge = "cuckood_http_in_flight", [], [];
     /// HTTP requests refused at admission, by reason.

@@ -9,7 +9,7 @@ use super::protocol::decode::{Bounds, Decoded, Decoder, Dropped};
 use super::protocol::malformed::Malformed;
 use super::service::{Connected, Refused, Service};
 use super::session::Session;
-use crate::http::{Held, told};
+use crate::http::{Held, Place, told};
 use prometheus::IntCounter;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ struct Speaking<S> {
 
 impl Connection {
     /// Serves it to its end.
-    pub(super) async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    pub(super) async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin, place: &Place) {
         let limits = &self.service.app.admission.limits;
         let bytes = &self.service.app.metrics.redis_bytes;
         let mut speaking = Speaking {
@@ -102,7 +102,7 @@ impl Connection {
         let mut draining = self.draining;
         let stopped = pin!(told(&mut draining));
         let peer = self.connected.info.peer;
-        if speaking.speak(stopped, peer).await == End::WithReply {
+        if speaking.speak(stopped, peer, place).await == End::WithReply {
             // A client that reads nothing must not hold its place by that.
             let _ = timeout(LATE_REPLY, speaking.end()).await;
         }
@@ -114,6 +114,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
         &mut self,
         mut stopped: Pin<&mut impl Future<Output = ()>>,
         peer: std::net::SocketAddr,
+        place: &Place,
     ) -> End {
         let mut first = Instant::now() + self.clocks.first;
         let mut was_known = false;
@@ -121,6 +122,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
             let is_known = self.session.is_known();
             if was_known && !is_known {
                 first = Instant::now() + self.clocks.first;
+            }
+            if is_known && !was_known {
+                place.note_key();
             }
             was_known = is_known;
             // Who says who it is may send more behind that at once.

@@ -54,6 +54,7 @@ pub async fn serve(
         places: Places::new(
             options.max_connections,
             options.max_connections_per_address,
+            app.access.keys.is_some(),
             &metrics,
         ),
         service: Service::new(app, options),
@@ -152,13 +153,20 @@ async fn speak(
     stream: TcpStream,
     tls: Option<Arc<Tls>>,
     metrics: Arc<Metrics>,
-    _place: Place,
+    place: Place,
 ) {
-    let Some(tls) = tls else {
-        return connection.serve(stream).await;
+    let serving = async {
+        let Some(tls) = tls else {
+            return connection.serve(stream, &place).await;
+        };
+        let handshake = tls.accept(stream, connection.clocks.first, &metrics);
+        if let Some(stream) = handshake.await {
+            connection.serve(stream, &place).await;
+        }
     };
-    let handshake = tls.accept(stream, connection.clocks.first, &metrics);
-    if let Some(stream) = handshake.await {
-        connection.serve(stream).await;
+    tokio::select! {
+        biased;
+        () = place.given_up() => {}
+        () = serving => {}
     }
 }

@@ -1,3 +1,4 @@
+use crate::keys::Keyed;
 use crate::server::{Server, Setup};
 use cuckood::store::KeyValueStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
@@ -151,6 +152,58 @@ async fn an_address_that_takes_all_the_connections_it_can_leaves_some_to_others(
         assert!(started.elapsed() < Duration::from_secs(10));
         sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Asks for the list of filters with a key.
+async fn ask_with_key(stream: &mut TcpStream, token: &str) -> String {
+    let request = format!(
+        "GET /filters HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    answer(stream).await
+}
+
+#[tokio::test]
+async fn those_who_show_no_key_do_not_keep_out_those_who_do() {
+    let mut setup = Setup::default();
+    setup.server.max_connections = 16;
+    setup.server.max_connections_per_address = 4;
+    let (keyed, root) = Keyed::with(setup).await;
+    let server = &keyed.server;
+    let mut quiet = Vec::new();
+    for address in ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"] {
+        for _ in 0..4 {
+            quiet.push(from(server, address).await.unwrap());
+        }
+    }
+    // All places are taken.
+    let given_up = &server.metrics.connections_given_up;
+    assert_eq!(given_up.get(), 0);
+    let started = Instant::now();
+    let mut known = Vec::new();
+    for count in 1..=8 {
+        let address = if count > 4 { "127.0.0.7" } else { "127.0.0.6" };
+        let mut stream = from(server, address).await.unwrap();
+        // What `from` left of its answer.
+        answer(&mut stream).await;
+        let text = ask_with_key(&mut stream, root.as_str()).await;
+        assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+        known.push(stream);
+        assert_eq!(given_up.get(), count);
+    }
+    // Others without a key take the places of others without a key.
+    for _ in 0..3 {
+        let stream = from(server, "127.0.0.8").await;
+        quiet.push(stream.unwrap());
+    }
+    assert_eq!(given_up.get(), 11);
+    for stream in &mut known {
+        let text = ask_with_key(stream, root.as_str()).await;
+        assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(5));
+    // Whose place it was is told by the end of the connection, the oldest first.
+    rest(&mut quiet[0]).await;
 }
 
 #[tokio::test]

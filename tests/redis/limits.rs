@@ -1,5 +1,6 @@
 //! What clients may take, and what becomes of those that take more.
 
+use crate::keyed::Keyed;
 use crate::server::{Server, Setup};
 use crate::wire::{Client, command};
 use std::io::{Read as _, Write as _};
@@ -179,6 +180,34 @@ fn one_address_does_not_take_all_connections() {
     assert!(second.has_ended());
     let mut elsewhere = Client::connect_from("127.0.0.2", server.address);
     elsewhere.expect("PING", "+PONG\\r\\n");
+}
+
+#[test]
+fn those_who_show_no_key_do_not_keep_out_those_who_do() {
+    let mut setup = Setup::default();
+    setup.redis.max_connections = 4;
+    setup.server.header_timeout = Duration::from_secs(20);
+    let (keyed, root) = Keyed::with(None, setup);
+    let address = keyed.server.address;
+    let mut quiet: Vec<_> = (0..4)
+        .map(|_| Client::connect_from("127.0.0.2", address))
+        .collect();
+    quiet
+        .iter_mut()
+        .for_each(|it| it.expect("PING", "-NOAUTH Authentication required.\\r\\n"));
+    let mut known = Vec::new();
+    for _ in 0..4 {
+        let mut client = Client::connect_from("127.0.0.3", address);
+        assert_eq!(client.ask(&["AUTH", root.as_str()]), b"+OK\r\n");
+        known.push(client);
+    }
+    assert!(quiet.iter_mut().all(Client::has_ended));
+    // Now nobody gives up a place.
+    let mut another = Client::connect_from("127.0.0.2", address);
+    assert_eq!(another.reply(), b"-ERR max number of clients reached\r\n");
+    known
+        .iter_mut()
+        .for_each(|it| it.expect("PING", "+PONG\\r\\n"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::tls::Tls;
 use crate::http::App;
 use crate::http::bounds::MAX_HEAD_BYTES;
 use crate::http::mapped_body::MappedBody;
+use crate::http::middleware::auth::key_of;
 use crate::http::middleware::errors::{refuse_head, unasked_answer};
 use crate::http::problem::HttpError;
 use axum::Router;
@@ -57,8 +58,17 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Serves one connection to its end, and holds its place until then.
-    pub(super) async fn run(mut self, stream: TcpStream, place: Place) {
+    pub(super) async fn run(self, stream: TcpStream, place: Place) {
+        let given_up = place.given_up();
         let link = Arc::new(Link::of(place));
+        tokio::select! {
+            biased;
+            () = given_up => {}
+            () = self.serve(stream, link) => {}
+        }
+    }
+
+    async fn serve(mut self, stream: TcpStream, link: Arc<Link>) {
         let metrics = Arc::clone(&self.app.metrics);
         metrics.http_connections.inc();
         let _open = OpenConnection(metrics.http_connections.clone());
@@ -97,6 +107,12 @@ impl Connection {
         let phase = Phase::default();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let answering = phase.begin_answer();
+            if let Some(keys) = &self.app.access.keys {
+                link.note_key_if(|| {
+                    let key = key_of(request.headers(), keys);
+                    key.is_ok_and(|key| !key.has_expired())
+                });
+            }
             let mut request = request.map(Body::new);
             // Of others the library notices that the client leaves.
             if !request.body().is_end_stream() {

@@ -23,7 +23,7 @@ pub(in crate::http) struct Link(Mutex<Who>);
 enum Who {
     /// It has a place among those of its address.
     Anybody {
-        _place: Place,
+        place: Place,
         greeting: Option<Box<Greeting>>,
     },
     /// It has shown that it knows the key of the cluster.
@@ -33,9 +33,19 @@ enum Who {
 impl Link {
     pub(super) fn of(place: Place) -> Link {
         Link(Mutex::new(Who::Anybody {
-            _place: place,
+            place,
             greeting: None,
         }))
+    }
+
+    /// Has it keep its place if it shows a key now and has shown none before.
+    pub(super) fn note_key_if(&self, shows_key: impl FnOnce() -> bool) {
+        if let Who::Anybody { place, .. } = &*self.0.lock()
+            && place.is_strangers()
+            && shows_key()
+        {
+            place.note_key();
+        }
     }
 
     /// Notes that it says to be of a pod.

@@ -6,6 +6,7 @@
 //! | `places` | how many there may be, in all and from one address |
 //! | `connection` | one connection, from its handshake to its end |
 //! | `link` | whether it is one of another pod |
+//! | `strangers` | which of them give up their places to others |
 //! | `timed` | the clocks of a connection |
 //! | `polls` | how much processor time one poll of it takes |
 //! | `observed` | whether its client has left |
@@ -19,5 +20,6 @@ pub(super) mod places;
 pub(super) mod polls;
 pub(super) mod role;
 pub(super) mod server;
+mod strangers;
 pub(super) mod timed;
 pub(super) mod tls;

@@ -1,14 +1,18 @@
 //! How many connections there may be: in all, and from one address.
 
+use super::strangers::Strangers;
 use crate::metrics::Metrics;
 use crate::share::{Claimant, Kind, Permit, Resource, Terms};
 use parking_lot::Mutex;
+use prometheus::IntCounter;
+use std::future::pending;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Of an IPv6 address so many bits name the network of one host: it has all
 /// addresses behind them.
@@ -22,47 +26,110 @@ pub(crate) struct Places {
     free: Arc<Semaphore>,
     addresses: Resource<IpAddr>,
     per_address: u64,
+    /// Where callers have keys, those that have shown none.
+    strangers: Option<Arc<Strangers<Held>>>,
+    given_up: IntCounter,
     logged: Mutex<Option<Instant>>,
+}
+
+/// What a connection holds.
+struct Held {
+    of_all: OwnedSemaphorePermit,
+    _of_address: Permit<IpAddr>,
 }
 
 /// The place of a connection, as long as this lives.
 pub(crate) struct Place {
-    _of_all: OwnedSemaphorePermit,
-    _of_address: Permit<IpAddr>,
+    held: Mutex<Option<Held>>,
+    stranger: Option<Stranger>,
+}
+
+/// The place of a connection that had shown no key when it came.
+struct Stranger {
+    among: Arc<Strangers<Held>>,
+    number: u64,
+    is_known: AtomicBool,
+    given_up: Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+impl Place {
+    /// Whether another connection may get this place.
+    pub(crate) fn is_strangers(&self) -> bool {
+        let stranger = self.stranger.as_ref();
+        stranger.is_some_and(|it| !it.is_known.load(Ordering::Relaxed))
+    }
+
+    /// Notes that a key was shown, so that the place is kept.
+    pub(crate) fn note_key(&self) {
+        if let Some(stranger) = &self.stranger
+            && !stranger.is_known.swap(true, Ordering::Relaxed)
+        {
+            *self.held.lock() = stranger.among.take(stranger.number);
+        }
+    }
+
+    /// Waits until the place is another connection's; for ever, if it is kept.
+    pub(crate) fn given_up(&self) -> impl Future<Output = ()> + Send + use<> {
+        let stranger = self.stranger.as_ref();
+        let told = stranger.and_then(|it| it.given_up.lock().take());
+        async move {
+            let is_given_up = match told {
+                Some(told) => told.await.is_ok(),
+                None => false,
+            };
+            if !is_given_up {
+                pending().await
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(stranger) = &self.stranger {
+            drop(stranger.among.take(stranger.number));
+        }
+    }
 }
 
 impl Places {
-    /// So many in all, and so many from one address.
-    pub(crate) fn new(all: usize, per_address: usize, metrics: &Metrics) -> Places {
+    /// So many in all, and so many from one address. Where callers have keys, those
+    /// that have shown none give up their places to others.
+    pub(crate) fn new(all: usize, per_address: usize, has_keys: bool, metrics: &Metrics) -> Places {
         Places {
             free: Arc::new(Semaphore::new(all)),
             addresses: Resource::new("connections", Kind::Lent, u64::MAX, 100, metrics),
             per_address: per_address as u64,
+            strangers: has_keys.then(Arc::default),
+            given_up: metrics.connections_given_up.clone(),
             logged: Mutex::new(None),
         }
     }
 
-    /// Waits for a free place, then for a connection: a flood waits in the
-    /// kernel's queue instead of in our memory. A connection from an address
-    /// that has as many as it may is closed at once.
+    /// Waits for a free place, or one that a stranger gives up, then for a
+    /// connection: a flood waits in the kernel's queue instead of in our memory. A
+    /// connection from an address that has as many as it may is closed at once.
     ///
     /// # Errors
     /// There is no memory or no descriptor for it.
     pub(super) async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, Place)> {
-        let free = Arc::clone(&self.free).acquire_owned();
-        let of_all = free.await.map_err(io::Error::other)?;
+        let mut of_all = match self.may_give_up() {
+            true => Arc::clone(&self.free).try_acquire_owned().ok(),
+            false => Some(self.acquire().await?),
+        };
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => match self.of_address(peer.ip()) {
-                    Some(of_address) => {
-                        let place = Place {
-                            _of_all: of_all,
-                            _of_address: of_address,
-                        };
-                        return Ok((stream, place));
-                    }
-                    None => drop(stream),
-                },
+                Ok((stream, peer)) => {
+                    let Some(of_address) = self.of_address(peer.ip()) else {
+                        continue;
+                    };
+                    let of_all = match of_all.take().or_else(|| self.make_room()) {
+                        Some(of_all) => of_all,
+                        // The last stranger has shown its key meanwhile, or left.
+                        None => self.acquire().await?,
+                    };
+                    return Ok((stream, self.place(peer.ip(), of_all, of_address)));
+                }
                 // The client was gone before we came: no fault of ours.
                 Err(error) if is_client_fault(&error) => {}
                 Err(error) => return Err(error),
@@ -72,24 +139,68 @@ impl Places {
 
     /// A place for a connection from there, if there is one now.
     pub(crate) fn try_take(&self, address: IpAddr) -> Option<Place> {
-        let of_all = Arc::clone(&self.free).try_acquire_owned().ok()?;
-        Some(Place {
-            _of_all: of_all,
-            _of_address: self.of_address(address)?,
-        })
+        let of_address = self.of_address(address)?;
+        let of_all = Arc::clone(&self.free).try_acquire_owned().ok();
+        let of_all = of_all.or_else(|| self.make_room())?;
+        Some(self.place(address, of_all, of_address))
     }
 
-    /// Says who is refused, unless that was said lately; returns whether it did.
-    fn log_refusal(&self, address: IpAddr, now: Instant) -> bool {
-        let mut logged = self.logged.lock();
-        if logged.is_some_and(|last| now.duration_since(last) < LOG_EVERY) {
-            return false;
+    async fn acquire(&self) -> io::Result<OwnedSemaphorePermit> {
+        let free = Arc::clone(&self.free).acquire_owned();
+        free.await.map_err(io::Error::other)
+    }
+
+    fn place(
+        &self,
+        address: IpAddr,
+        of_all: OwnedSemaphorePermit,
+        of_address: Permit<IpAddr>,
+    ) -> Place {
+        let held = Held {
+            of_all,
+            _of_address: of_address,
+        };
+        let Some(strangers) = &self.strangers else {
+            return Place {
+                held: Mutex::new(Some(held)),
+                stranger: None,
+            };
+        };
+        let (number, given_up) = strangers.add(host_of(address), held);
+        Place {
+            held: Mutex::new(None),
+            stranger: Some(Stranger {
+                among: Arc::clone(strangers),
+                number,
+                is_known: AtomicBool::new(false),
+                given_up: Mutex::new(Some(given_up)),
+            }),
         }
-        *logged = Some(now);
-        drop(logged);
-        let most = self.per_address;
-        tracing::warn!(%address, most, "connections are closed: their address has as many as it may");
-        true
+    }
+
+    fn may_give_up(&self) -> bool {
+        let strangers = self.strangers.as_ref();
+        strangers.is_some_and(|strangers| !strangers.is_empty())
+    }
+
+    /// A place that a stranger gives up.
+    fn make_room(&self) -> Option<OwnedSemaphorePermit> {
+        let (address, held) = self.strangers.as_ref()?.give_up()?;
+        self.given_up.inc();
+        if self.may_log(Instant::now()) {
+            tracing::warn!(%address, "all connections are taken: those that have shown no key are closed for new ones");
+        }
+        Some(held.of_all)
+    }
+
+    /// Whether something is to be said, once in a while.
+    fn may_log(&self, now: Instant) -> bool {
+        let mut logged = self.logged.lock();
+        let may = logged.is_none_or(|last| now.duration_since(last) >= LOG_EVERY);
+        if may {
+            *logged = Some(now);
+        }
+        may
     }
 
     fn of_address(&self, address: IpAddr) -> Option<Permit<IpAddr>> {
@@ -102,7 +213,10 @@ impl Places {
         };
         let taken = self.addresses.try_take(Some(&by), 1).ok();
         if taken.is_none() {
-            self.log_refusal(address, Instant::now());
+            if self.may_log(Instant::now()) {
+                let most = self.per_address;
+                tracing::warn!(%address, most, "connections are closed: their address has as many as it may");
+            }
         }
         taken
     }
@@ -144,11 +258,10 @@ mod tests {
 
     #[test]
     fn refusals_are_logged_once_a_minute() {
-        let places = Places::new(2, 1, &Metrics::new().unwrap());
-        let address = "192.0.2.1".parse().unwrap();
+        let places = Places::new(2, 1, false, &Metrics::new().unwrap());
         let start = Instant::now();
         let logged = [0, 1, 59, 61, 62, 122]
-            .map(|second| places.log_refusal(address, start + Duration::from_secs(second)));
+            .map(|second| places.may_log(start + Duration::from_secs(second)));
         assert_eq!(logged, [true, false, false, true, false, true]);
     }
 }

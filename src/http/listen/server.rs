@@ -7,7 +7,6 @@ use super::role::{ListenerRole, Transport};
 use super::timed::Timeouts;
 use super::tls::Tls;
 use crate::http::App;
-use crate::metrics::Metrics;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -109,7 +108,7 @@ pub async fn serve(
             None => Transport::Plain,
         };
         let listener = Listener {
-            places: places(endpoint.role, &options, &app.metrics),
+            places: places(endpoint.role, &options, &app),
             connection: Connection {
                 router: crate::http::router(Arc::clone(&app), endpoint.role, transport),
                 scrapers: crate::http::router(Arc::clone(&app), ListenerRole::Scrapers, transport),
@@ -142,7 +141,7 @@ pub async fn serve(
 
 /// The places of a listener. Of the few for operations one address may have half:
 /// who scrapes and probes mostly comes from one, and must not shut out others.
-fn places(role: ListenerRole, options: &ServerOptions, metrics: &Metrics) -> Places {
+fn places(role: ListenerRole, options: &ServerOptions, app: &App) -> Places {
     let (all, per_address) = match role {
         ListenerRole::All | ListenerRole::Filters => {
             (options.max_connections, options.max_connections_per_address)
@@ -151,7 +150,8 @@ fn places(role: ListenerRole, options: &ServerOptions, metrics: &Metrics) -> Pla
             (MAX_OPERATIONS_CONNECTIONS, MAX_OPERATIONS_CONNECTIONS / 2)
         }
     };
-    Places::new(all, per_address, metrics)
+    let has_keys = app.access.keys.is_some();
+    Places::new(all, per_address, has_keys, &app.metrics)
 }
 
 /// Takes in the connections of one listener.
