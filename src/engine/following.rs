@@ -25,13 +25,16 @@ const READ_AGAIN: Duration = Duration::from_millis(200);
 /// is not older.
 const END_IS_OLD: Duration = Duration::from_secs(1);
 
+/// Whether the lane has applied what it was handed is looked at after so long.
+const APPLIED_SOON: Duration = Duration::from_millis(1);
+
 /// The log is looked at after so long, if it does not say what another pod has.
 const LOOK_AFTER: Duration = Duration::from_secs(3);
 
 /// Reads what other pods have committed, and hands it to the lane, until the lane
 /// takes no more.
 fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) {
-    let mut read_to = 0;
+    let (mut read_to, mut before_last) = (0, 0);
     // The newest record of the log, and since when that is known.
     let mut end: Option<(u64, Instant)> = None;
     let mut looked = Instant::now();
@@ -54,6 +57,11 @@ fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) 
                 place.note_caught_up();
             }
         }
+        // What was handed over and is not applied, for long if the disk fails, is in memory.
+        if state.position.sequence < before_last {
+            std::thread::sleep(APPLIED_SOON);
+            continue;
+        }
         read_to = state.position.sequence.max(read_to);
         match log.read(lane, read_to, READ_WAIT) {
             Ok(records) => {
@@ -64,7 +72,7 @@ fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) 
                     }
                     continue;
                 };
-                read_to = last.sequence;
+                (before_last, read_to) = (read_to, last.sequence);
                 let is_all = false;
                 queue.tell_of_records(Event::Read { records, is_all });
             }

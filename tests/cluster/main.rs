@@ -59,3 +59,4 @@ mod serve;
 mod snapshots;
 mod support;
 mod trust;
+mod unfit;

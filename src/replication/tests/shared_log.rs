@@ -14,6 +14,8 @@ pub(crate) struct SharedLog {
     appended: Condvar,
     /// How often it was asked for its end, or for a record.
     questions: AtomicU64,
+    /// How many records it has handed over.
+    handed_over: AtomicU64,
 }
 
 struct Inner {
@@ -37,12 +39,18 @@ impl SharedLog {
             }),
             appended: Condvar::new(),
             questions: AtomicU64::new(0),
+            handed_over: AtomicU64::new(0),
         }
     }
 
     /// How often it was asked for its end, or for a record, by all pods together.
     pub(crate) fn questions(&self) -> u64 {
         self.questions.load(Ordering::Relaxed)
+    }
+
+    /// How many records it has handed over to all pods together.
+    pub(crate) fn handed_over(&self) -> u64 {
+        self.handed_over.load(Ordering::Relaxed)
     }
 
     /// Nothing goes wrong any more.
@@ -137,6 +145,8 @@ impl CommitLog for SharedLog {
         loop {
             let most = 1 + inner.random.below(8);
             let (records, _) = inner.log.read(lane, after, 0, most);
+            let handed_over = records.len() as u64;
+            self.handed_over.fetch_add(handed_over, Ordering::Relaxed);
             if !records.is_empty() || self.appended.wait_until(&mut inner, until).timed_out() {
                 return Ok(records);
             }

@@ -1,13 +1,16 @@
 //! What the leader of a lane commits, as every pod has it.
 
 use super::cluster::*;
+use super::flaky::{Failures, FlakyStore};
 use crate::chain::params::FilterRequest;
 use crate::engine::filters::lane_of;
 use crate::engine::{
     AddMode, AddOptions, AddResult, Engine, Entries, EpochInfo, ItemBatch, NewFilter,
 };
+use crate::replication::tests::shared_log::SharedLog;
 use crate::replication::{CommitLog, Event};
 use crate::store::PageStore;
+use crate::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -305,4 +308,37 @@ async fn what_has_ended_in_a_lane_that_nobody_leads_keeps_nothing_else() {
     wait_until("the other lane's is removed", || left() == 300);
     cluster.lead(0, 0);
     wait_until("all are removed", || left() == 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_whose_disk_fails_keeps_few_records_in_memory() {
+    let mut cluster = Cluster::of(1, SharedLog::new(1, 0), Failures::new(1, 0));
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    create(&leader, "f", 0, 1_000).await;
+    let failures = Failures::new(1, 0);
+    let (memory, failing) = (MemoryStore::new(), failures.clone());
+    let store = FlakyStore {
+        memory: memory.clone(),
+        failures: failing,
+    };
+    let engine = join(store, cluster.membership(), &cluster.now_ms).unwrap();
+    cluster.pods.push(Pod {
+        store: memory,
+        engine,
+    });
+    cluster.level();
+    failures.set(100);
+    let before = cluster.log.handed_over();
+    for item in 0..100 {
+        add(&leader, "f", [item], None).await.unwrap();
+    }
+    // Time enough to read all of them.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let read = cluster.log.handed_over() - before;
+    println!("{read} records were read while none could be applied");
+    // Two times what is handed over at once, and what waits for the lane.
+    assert!((1..=3 * 8).contains(&read), "{read} records");
+    failures.set(0);
+    cluster.check_equal().await;
 }
