@@ -212,11 +212,9 @@ impl Places {
             },
         };
         let taken = self.addresses.try_take(Some(&by), 1).ok();
-        if taken.is_none() {
-            if self.may_log(Instant::now()) {
-                let most = self.per_address;
-                tracing::warn!(%address, most, "connections are closed: their address has as many as it may");
-            }
+        if taken.is_none() && self.may_log(Instant::now()) {
+            let most = self.per_address;
+            tracing::warn!(%address, most, "connections are closed: their address has as many as it may");
         }
         taken
     }
