@@ -15,6 +15,7 @@ mod corrupt;
 mod deadlines;
 mod disk;
 mod dumps;
+mod every_command;
 mod expiry;
 mod faults;
 mod forged_dumps;

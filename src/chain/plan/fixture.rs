@@ -4,8 +4,9 @@ use super::{
     AddMode, AddResult, OverlaidPages, Overlay, PageChanges, PlanInput, PlanStats, Planner,
 };
 use crate::chain::address::{PageAddress, WordAddress};
+use crate::chain::contents::Contents;
 use crate::chain::counters::{CounterKey, Counters};
-use crate::chain::meta::Chain;
+use crate::chain::meta::{Chain, SubFilter};
 use crate::chain::pages::{PageWords, PlanPages};
 use crate::chain::params::{Defaults, FilterParams, FilterRequest, MAX_CHAIN_LENGTH};
 use crate::chain::read;
@@ -70,6 +71,22 @@ impl Pages {
         for &address in &changes.dropped {
             self.forget(address);
         }
+    }
+
+    /// What verifies stored pages finds what the description says.
+    fn verify(&self, chain: &Chain, sub: &SubFilter, position: u32) {
+        let mut found = Contents::none_of(&sub.layout);
+        for page in 0..sub.layout.pages() {
+            let words = (0..sub.layout.page_bytes().div_ceil(8) as u16).map(|word| {
+                let word = self.words.get(&(position, page, word));
+                word.copied().unwrap_or(0)
+            });
+            let address = PageAddress::new(position as usize, page);
+            let counters = self.counters.get(&address);
+            let of_page = Contents::of_page(&sub.layout, page, words, counters);
+            found.add(&of_page.unwrap());
+        }
+        assert_eq!(found, Contents::told_by(chain, sub));
     }
 
     fn forget(&mut self, page: PageAddress) {
@@ -209,6 +226,7 @@ impl Filter {
                 .flat_map(|(_, it)| it.iter())
                 .map(|(_, copies)| copies);
             assert_eq!(copies.sum::<u64>(), sub.counted);
+            self.pages.verify(&self.chain, &sub, position as u32);
         }
         of_pages.values().map(|&slots| u64::from(slots)).sum()
     }

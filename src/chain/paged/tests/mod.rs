@@ -37,6 +37,7 @@ const SEED: u64 = 20_260_102;
 struct Filter {
     filter: ResidentFilter,
     stats: PlanStats,
+    commits: u64,
 }
 
 impl Filter {
@@ -47,6 +48,7 @@ impl Filter {
         Filter {
             filter: ResidentFilter::new(chain.with_table_for_tests(table)),
             stats: PlanStats::default(),
+            commits: 0,
         }
     }
 
@@ -69,7 +71,19 @@ impl Filter {
         self.stats.failed_merges += stats.failed_merges;
         self.stats.expansions += stats.expansions;
         self.stats.ghosts += stats.ghosts;
+        self.commits += 1;
+        // A page in 64 commits, however many there are.
+        if self.commits % (64 * u64::from(self.table().layout().pages())) == 0 {
+            self.verify();
+        }
         result.unwrap()
+    }
+
+    /// What verifies stored pages finds what the description says.
+    fn verify(&self) {
+        for (told, found) in self.filter.told_and_found() {
+            assert_eq!(found, Some(told));
+        }
     }
 
     fn add(&mut self, item: ItemHash) -> AddResult {
@@ -142,6 +156,7 @@ fn below(state: &mut u64, limit: usize) -> usize {
 
 /// Every record of what pages hold agrees with what they hold.
 fn check(filter: &Filter) {
+    filter.verify();
     let (table, layout) = (filter.table(), *filter.table().layout());
     let (code, width) = (layout.code(), layout.code().width());
     let mut known = Known::new(code.suffix_bits());

@@ -167,6 +167,7 @@ impl Seen {
 
 /// Every record of what pages hold agrees with what they hold.
 fn check_windowed(filter: &Filter) {
+    filter.verify();
     let (table, layout) = (filter.table(), *filter.table().layout());
     let (code, width) = (layout.code(), layout.code().width());
     let epochs = table.epochs().unwrap();

@@ -1,0 +1,474 @@
+//! Every command on every kind of filter, at once, in slices, withdrawn on the way,
+//! refused, and where the filter is full: after each of them all pages hold what their
+//! filters say, and the filters have all of it or none.
+
+use crate::support::{self, Random, create, items, kept, name, options};
+use cuckood::chain::params::{FilterRequest, LayoutKind};
+use cuckood::engine::check::check;
+use cuckood::engine::{
+    AddMode, AddOptions, AddResult, Adopted, Caller, Engine, EngineError, EngineOptions, Entries,
+    ItemOp, ItemResult, ItemStep, Replace, ReplaceResult, Replacements,
+};
+use cuckood::metrics::Metrics;
+use cuckood::store::PageStore;
+use cuckood::store::memory::MemoryStore;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Steps of the schedule; by hand as many as `CUCKOOD_COMMAND_STEPS` says.
+fn steps() -> u64 {
+    let by_hand = std::env::var("CUCKOOD_COMMAND_STEPS").ok();
+    by_hand.map_or(600, |steps| steps.parse().unwrap())
+}
+
+/// As many items take several slices.
+const MANY: u64 = 12_000;
+
+/// An item with its value, 0 where there are none.
+type Entry = (u64, u32);
+
+/// A filter, and each copy that is in it.
+struct Kind {
+    name: &'static str,
+    request: FilterRequest,
+    most_value: u32,
+    held: Vec<Entry>,
+}
+
+impl Kind {
+    fn new(name: &'static str, request: FilterRequest) -> Kind {
+        Kind {
+            most_value: (1 << request.value_bits.unwrap_or(0)) - 1,
+            held: Vec::new(),
+            name,
+            request,
+        }
+    }
+
+    fn expires(&self) -> bool {
+        self.request.window_seconds.is_some()
+    }
+
+    fn may_be_full(&self) -> bool {
+        self.request.expansion == Some(0)
+    }
+}
+
+fn kinds() -> Vec<Kind> {
+    let of = |layout, capacity| FilterRequest {
+        capacity: Some(capacity),
+        layout: Some(layout),
+        ..FilterRequest::default()
+    };
+    let classic = |bucket_size| FilterRequest {
+        bucket_size: Some(bucket_size),
+        expansion: Some(2),
+        ..of(LayoutKind::Classic, 2_000)
+    };
+    let paged = |width| FilterRequest {
+        fingerprint_bits: Some(width),
+        ..of(LayoutKind::Paged, 1_000)
+    };
+    let full = |request| FilterRequest {
+        expansion: Some(0),
+        ..request
+    };
+    let values = |width, value_bits| FilterRequest {
+        value_bits: Some(value_bits),
+        ..paged(width)
+    };
+    let window = FilterRequest {
+        window_seconds: Some(2),
+        window_resolution_seconds: Some(1),
+        ..paged(16)
+    };
+    vec![
+        Kind::new("classic-1", classic(1)),
+        Kind::new("classic-2", classic(2)),
+        Kind::new("classic-4-full", full(classic(4))),
+        Kind::new("paged-12", paged(12)),
+        Kind::new("paged-16-full", full(paged(16))),
+        Kind::new("paged-32", paged(32)),
+        Kind::new("values-16-1", values(16, 1)),
+        Kind::new("values-32-16", values(32, 16)),
+        Kind::new("window", window),
+    ]
+}
+
+/// What a change that was withdrawn, or refused, leaves to be found out.
+enum Became<T> {
+    Done(T),
+    Refused,
+    Withdrawn,
+}
+
+struct Schedule {
+    memory: MemoryStore,
+    engine: Engine,
+    metrics: Arc<Metrics>,
+    kinds: Vec<Kind>,
+    random: Random,
+    next: u64,
+    /// How often a command was done, refused, withdrawn in time and too late, and
+    /// items were refused by a full filter.
+    seen: [u64; 5],
+}
+
+fn one_lane() -> EngineOptions {
+    EngineOptions {
+        lanes: 1,
+        checks_commits: true,
+        ..options(512)
+    }
+}
+
+fn open(memory: &MemoryStore) -> (Engine, Arc<Metrics>) {
+    let store = Arc::new(PageStore::open(Arc::new(memory.clone())).unwrap());
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let engine = Engine::open(store, &one_lane(), Arc::clone(&metrics)).unwrap();
+    (engine, metrics)
+}
+
+impl Schedule {
+    /// Some entries, hot ones among them, or many that are new.
+    fn entries(&mut self, kind: usize, many: bool) -> Vec<Entry> {
+        let most = u64::from(self.kinds[kind].most_value);
+        let count = if many {
+            MANY
+        } else {
+            1 + self.random.below(60)
+        };
+        let random = &mut self.random;
+        let mut entries = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            let item = match (many, random.below(3)) {
+                (true, _) => {
+                    self.next += 1;
+                    self.next
+                }
+                (false, 0) => random.below(4),
+                (false, _) => random.below(3_000),
+            };
+            entries.push((item, random.below(most + 1) as u32));
+        }
+        entries
+    }
+
+    /// Takes some of what is held.
+    fn taken(&mut self, kind: usize, many: bool) -> Vec<Entry> {
+        let held = &mut self.kinds[kind].held;
+        let count = if many { MANY } else { self.random.below(80) };
+        let count = (count as usize).min(held.len());
+        let taken = (0..count).map(|_| {
+            let one = self.random.below(held.len() as u64) as usize;
+            held.swap_remove(one)
+        });
+        taken.collect()
+    }
+
+    /// Has a change done, unless its caller goes before.
+    async fn change<T>(
+        &mut self,
+        patience: Option<Duration>,
+        change: impl AsyncFnOnce(Engine) -> Result<T, EngineError>,
+    ) -> Became<T> {
+        let is_late = self.random.below(40) == 0;
+        let engine = self.engine.for_caller(Caller {
+            deadline: is_late.then(Instant::now),
+            ..Caller::default()
+        });
+        let patience = patience.unwrap_or(Duration::from_secs(600));
+        match tokio::time::timeout(patience, change(engine)).await {
+            Ok(Ok(done)) => {
+                self.seen[0] += 1;
+                Became::Done(done)
+            }
+            Ok(Err(EngineError::DeadlineExceeded)) if is_late => Became::Refused,
+            Ok(Err(EngineError::TooManyPages { .. } | EngineError::CompactionRunning)) => {
+                Became::Refused
+            }
+            Ok(Err(error)) => panic!("{error}"),
+            Err(_) => Became::Withdrawn,
+        }
+    }
+
+    /// Waits until the lane has nothing to do any more.
+    async fn settle(&mut self) {
+        let depth = self.metrics.lane_queue_depth.with_label_values(&["0"]);
+        loop {
+            support::add(&self.engine, "tick", [0]).await;
+            if self.metrics.suspended_plans.get() == 0 && depth.get() == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Whether what was withdrawn, or refused, has been done: all of it, or nothing.
+    async fn is_done<T>(&mut self, kind: usize, became: &Became<T>, changed: i64) -> bool {
+        let before = self.kinds[kind].held.len() as i64;
+        if let Became::Refused = became {
+            self.seen[1] += 1;
+        }
+        self.settle().await;
+        let now = items(&self.engine, self.kinds[kind].name).await as i64;
+        let is_done = now != before;
+        if is_done {
+            assert_eq!(now, before + changed, "a part of a change was made");
+            assert!(matches!(became, Became::Withdrawn), "it was refused");
+        }
+        if let Became::Withdrawn = became {
+            self.seen[2 + usize::from(is_done)] += 1;
+        }
+        is_done
+    }
+
+    fn patience(&mut self, kind: usize, many: bool) -> Option<Duration> {
+        let may_go = many && !self.kinds[kind].may_be_full() && !self.kinds[kind].expires();
+        let most = self.random.below(8_000);
+        (may_go && self.random.below(2) == 0).then(|| Duration::from_micros(most))
+    }
+
+    async fn add(&mut self, kind: usize, many: bool) {
+        let (entries, patience) = (self.entries(kind, many), self.patience(kind, many));
+        let (filter, has_values) = (name(self.kinds[kind].name), self.kinds[kind].most_value > 0);
+        let (batch, values) = batch(&entries);
+        let added = self.change(patience, async |engine| {
+            let added = match has_values {
+                true => {
+                    let entries = Entries {
+                        items: &batch,
+                        values: (&values).into(),
+                    };
+                    engine
+                        .add_values(&filter, entries, AddMode::Always, None)
+                        .await?
+                }
+                false => {
+                    engine
+                        .add(&filter, &batch, &AddOptions::default(), None)
+                        .await?
+                }
+            };
+            Ok(added.answer)
+        });
+        let added = added.await;
+        let Became::Done(results) = added else {
+            if !self.kinds[kind].expires() && self.is_done(kind, &added, entries.len() as i64).await
+            {
+                self.kinds[kind].held.extend(entries);
+            }
+            return;
+        };
+        for (entry, result) in entries.into_iter().zip(results) {
+            match result {
+                AddResult::Added => self.kinds[kind].held.push(entry),
+                AddResult::Full(_) => self.seen[4] += 1,
+                other => assert!(self.kinds[kind].expires(), "{other:?}"),
+            }
+        }
+    }
+
+    async fn delete(&mut self, kind: usize, many: bool) {
+        if self.kinds[kind].expires() {
+            return;
+        }
+        let (entries, patience) = (self.taken(kind, many), self.patience(kind, many));
+        let (filter, has_values) = (name(self.kinds[kind].name), self.kinds[kind].most_value > 0);
+        let (batch, values) = batch(&entries);
+        let deleted = self.change(patience, async |engine| {
+            let deleted = match has_values {
+                true => {
+                    let entries = Entries {
+                        items: &batch,
+                        values: (&values).into(),
+                    };
+                    engine.delete_values(&filter, entries, None).await?
+                }
+                false => engine.delete(&filter, &batch, None).await?,
+            };
+            Ok(deleted.answer)
+        });
+        match deleted.await {
+            Became::Done(found) => assert!(found.iter().all(|&it| it)),
+            became => {
+                let all = entries.len() as i64;
+                self.kinds[kind].held.extend(&entries);
+                if self.is_done(kind, &became, -all).await {
+                    let left = self.kinds[kind].held.len() - entries.len();
+                    self.kinds[kind].held.truncate(left);
+                }
+            }
+        }
+    }
+
+    async fn replace(&mut self, kind: usize) {
+        let most = u64::from(self.kinds[kind].most_value);
+        if most == 0 {
+            return;
+        }
+        let taken = self.taken(kind, false);
+        let to: Vec<Entry> = taken
+            .iter()
+            .map(|it| (it.0, self.random.below(most + 1) as u32))
+            .collect();
+        let ((items, from), (_, into)) = (batch(&taken), batch(&to));
+        let entries = Replacements {
+            items: &items,
+            from: (&from).into(),
+            to: (&into).into(),
+        };
+        let filter = name(self.kinds[kind].name);
+        let replaced = self.engine.replace_values(&filter, entries, None).await;
+        for ((before, after), result) in taken.iter().zip(&to).zip(replaced.unwrap().answer) {
+            let is_replaced = result == ReplaceResult::Replaced;
+            assert!(is_replaced || before == after, "{result:?}");
+            self.kinds[kind].held.push(*after);
+        }
+    }
+
+    /// Adds, asks and deletes in one commit.
+    async fn in_steps(&mut self, kind: usize) {
+        if self.kinds[kind].expires() || self.kinds[kind].most_value > 0 {
+            return;
+        }
+        let entries = self.entries(kind, false);
+        let (again, count) = (entries.clone(), entries.len());
+        let all: Vec<Entry> = entries
+            .iter()
+            .chain(&again)
+            .chain(&again)
+            .copied()
+            .collect();
+        let step = |op| ItemStep { op, items: count };
+        let add = step(ItemOp::Add(AddMode::Always));
+        let steps: Arc<[ItemStep]> = [add, step(ItemOp::Count), step(ItemOp::Delete)].into();
+        let filter = name(self.kinds[kind].name);
+        let worked = self.change(None, async |engine| {
+            engine.work_in_steps(&filter, &steps, &batch(&all).0).await
+        });
+        let Became::Done(results) = worked.await else {
+            return;
+        };
+        let added = |it: &&ItemResult| matches!(it, ItemResult::Added(AddResult::Added));
+        let deleted = |it: &&ItemResult| matches!(it, ItemResult::Deleted(true));
+        let both = (
+            results.iter().filter(added).count(),
+            results.iter().filter(deleted).count(),
+        );
+        let is_full = self.kinds[kind].may_be_full();
+        // What found no room may be another's, which is deleted then: begin anew.
+        match is_full && both.0 != count {
+            true => self.anew(kind).await,
+            false => assert_eq!(both, (count, count)),
+        }
+    }
+
+    async fn anew(&mut self, kind: usize) {
+        let filter = name(self.kinds[kind].name);
+        assert!(self.engine.delete_filter(&filter, None).await.is_ok());
+        self.kinds[kind].held.clear();
+        create(
+            &self.engine,
+            self.kinds[kind].name,
+            &self.kinds[kind].request,
+        )
+        .await;
+    }
+
+    /// The filter as it is comes in its own place.
+    async fn dump_and_restore(&mut self, kind: usize) {
+        let filter = name(self.kinds[kind].name);
+        let mut whole = support::Whole(Vec::new());
+        tokio::task::block_in_place(|| self.engine.dump(&filter, &mut whole)).unwrap();
+        let digest = self.engine.digest(&filter).await.unwrap();
+        let intake = self
+            .engine
+            .intake(&filter, Replace::Anything)
+            .await
+            .unwrap();
+        let staged = tokio::task::block_in_place(|| intake.dump(whole.0.as_slice())).unwrap();
+        let adopted = self
+            .engine
+            .adopt(&filter, staged, Replace::If(digest))
+            .await;
+        // A sweep may have come between.
+        let is_in_place = matches!(adopted, Ok(Adopted::Replaced(_)));
+        assert!(is_in_place || self.kinds[kind].expires(), "{adopted:?}");
+    }
+
+    async fn restart(&mut self) {
+        let halts = self.random.below(2) == 0;
+        tokio::task::block_in_place(|| match halts {
+            true => self.engine.halt(),
+            false => self.engine.shutdown().unwrap(),
+        });
+        (self.engine, self.metrics) = open(&self.memory);
+    }
+
+    async fn step(&mut self) {
+        let kind = self.random.below(self.kinds.len() as u64) as usize;
+        match self.random.below(24) {
+            0..=6 => self.add(kind, false).await,
+            7..=9 => self.add(kind, true).await,
+            10..=12 => self.delete(kind, false).await,
+            13..=15 => self.delete(kind, true).await,
+            16 | 17 => self.replace(kind).await,
+            18 | 19 => self.in_steps(kind).await,
+            20 => {
+                let filter = name(self.kinds[kind].name);
+                let began = self.change(None, async |engine| engine.compact(&filter, None).await);
+                began.await;
+            }
+            21 => {
+                let (filter, ttl) = (name(self.kinds[kind].name), Some(1_000_000));
+                self.engine.set_ttl(&filter, ttl, None).await.unwrap();
+            }
+            22 => self.dump_and_restore(kind).await,
+            _ if self.random.below(2) == 0 => self.anew(kind).await,
+            _ => self.restart().await,
+        }
+        self.settle().await;
+        check(&kept(&self.memory)).unwrap();
+        if !self.kinds[kind].expires() {
+            let (filter, held) = (self.kinds[kind].name, self.kinds[kind].held.len());
+            assert_eq!(items(&self.engine, filter).await, held as u64, "{filter}");
+        }
+    }
+}
+
+fn batch(entries: &[Entry]) -> (cuckood::engine::ItemBatch, Arc<[u32]>) {
+    let items = support::batch(entries.iter().map(|it| it.0));
+    (items, entries.iter().map(|it| it.1).collect())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_every_command_pages_hold_what_their_filters_say() {
+    let seed = 0x5eed_c0de;
+    println!("seed {seed}");
+    let memory = MemoryStore::new();
+    let (engine, metrics) = open(&memory);
+    let mut it = Schedule {
+        memory,
+        engine,
+        metrics,
+        kinds: kinds(),
+        random: Random(seed),
+        next: 1 << 32,
+        seen: [0; 5],
+    };
+    create(&it.engine, "tick", &FilterRequest::default()).await;
+    for kind in &it.kinds {
+        create(&it.engine, kind.name, &kind.request).await;
+    }
+    for _ in 0..steps() {
+        it.step().await;
+    }
+    println!(
+        "done, refused, withdrawn, too late to be, full: {:?}",
+        it.seen
+    );
+    // How many of those that are withdrawn are too late depends on the machine.
+    let [done, refused, withdrawn, too_late, full] = it.seen;
+    let seen = [done, refused, withdrawn + too_late, full];
+    assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
+}
