@@ -73,7 +73,8 @@ impl Filter {
         self.stats.ghosts += stats.ghosts;
         self.commits += 1;
         // A page in 64 commits, however many there are.
-        if self.commits % (64 * u64::from(self.table().layout().pages())) == 0 {
+        let often = 64 * u64::from(self.table().layout().pages());
+        if self.commits.is_multiple_of(often) {
             self.verify();
         }
         result.unwrap()
