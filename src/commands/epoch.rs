@@ -38,6 +38,19 @@ struct Chosen {
     is_waiting: bool,
 }
 
+impl Chosen {
+    /// The epoch in which it stands. How many copies its log had says nothing here.
+    fn founding_of(&self, settings: &BrokerSettings) -> Founding {
+        Founding {
+            cluster: settings.cluster.clone(),
+            founding: self.founding,
+            epoch: self.epoch,
+            lanes: self.lanes.len() as u32,
+            copies: 1,
+        }
+    }
+}
+
 pub(super) async fn begin(
     settings: &BrokerSettings,
     source: &EpochSource,
@@ -150,13 +163,7 @@ async fn lacking(
     chosen: &Chosen,
 ) -> Result<Vec<String>, Failure> {
     let current = current_epoch(connection, &settings.cluster).await?;
-    let founding = Founding {
-        cluster: settings.cluster.clone(),
-        founding: chosen.founding,
-        epoch: chosen.epoch,
-        lanes: chosen.lanes.len() as u32,
-        copies: 1,
-    };
+    let founding = chosen.founding_of(settings);
     let key = cluster_key(settings)?;
     let seals = seals(&key, &founding.cluster, &founding.founding)?;
     let mut known = match KeptPositions::new(connection, &founding, &seals).await {
@@ -317,13 +324,7 @@ async fn has_all(
     chosen: &Chosen,
     stopped: &[u32],
 ) -> Result<bool, Failure> {
-    let founding = Founding {
-        cluster: settings.cluster.clone(),
-        founding: chosen.founding,
-        epoch: chosen.epoch,
-        lanes: chosen.lanes.len() as u32,
-        copies: 1,
-    };
+    let founding = chosen.founding_of(settings);
     let stream = NewEpoch::founding_of(connection, &founding.cluster, founding.epoch).await?;
     if stream.is_none() {
         return Ok(true);
