@@ -27,15 +27,17 @@ PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"
 
 # What is spelled differently without async.
 SPELLINGS = {
-    r"async (def|for|with) ": r"\1 ", r"\bawait ": "", r"\basyncio\b": "time", r"\bAbstractAsync": "Abstract",
-    r"\b__a(enter|exit)__": r"__\1__", r"\baclose\b": "close", r"\baread\b": "read", r"\baiter_bytes\b": "iter_bytes",
-    r"\bachunks\b": "chunks", r"\basynccontextmanager\b": "contextmanager", r"\bAwaitable\[(\w+)\]": r"\1",
-    r", Awaitable\b": "", r"\bAsync(Client|Filter|Transport|Iterator)\b": r"\1",
+    r"async (def|for|with) ": r"\1 ", r"\bawait ": "", r"from asyncio import": "from threading import",
+    r"\basyncio\b": "time", r"\bAbstractAsync": "Abstract",
+    r"\b__a(enter|exit)__": r"__\1__", r"\bhandle_async_request\b": "handle_request",
+    r"\bAsyncByteStream\b": "SyncByteStream", r"\b__aiter__\b": "__iter__", r"\baclose\b": "close", r"\baread\b": "read", r"\baiter_bytes\b": "iter_bytes",
+    r"\ba((?:file_)?chunks|opened|tell)\b": r"\1", r"\basynccontextmanager\b": "contextmanager", r"\bAwaitable\[(\w+)\]": r"\1",
+    r", Awaitable\b": "", r"\bAsync(Client|Filter|Transport|Iterator|Together|Deadline|Loop|Connections|BaseTransport|HTTPTransport)\b": r"\1",
     # Every asynchronous iterable stands beside a plain one.
     r" \| AsyncIterable\[[^]]*\]": "", r"\bAsyncIterable, AsyncIterator, Callable, Iterable\b": "Callable, Iterable, Iterator",
     r"\bAsyncIterable, AsyncIterator, Iterable\b": "Iterable, Iterator",
     r"\bAsyncIterator, Iterable, Sequence\b": "Iterable, Iterator, Sequence", r"\bAsyncIterable, Iterator\b": "Iterator",
-    r"\bIterator, Iterable\b": "Iterable, Iterator",
+    r"\bIterator, Iterable\b": "Iterable, Iterator", r"\bIterator, Callable\b": "Callable, Iterator",
 }
 
 
@@ -100,7 +102,12 @@ def attribute(field):
 def request(name, schema):
     yield f"class {name}(TypedDict, total=False):\n" + documented(schema["description"], 4) + "\n"
     for field, of in schema["properties"].items():
-        yield f"    {field}: {type_of(of)}\n" + documented(of.get("description", ""), 4)
+        kind = type_of(of)
+        if field.endswith("_seconds"):
+            kind = kind.replace("int", "int | timedelta")
+        # What is only read may be of any such type.
+        kind = kind.replace("list[", "Sequence[").replace("dict[", "Mapping[")
+        yield f"    {field}: {kind}\n" + documented(of.get("description", ""), 4)
 
 
 def answer(name, schema):
@@ -131,8 +138,8 @@ def models():
     schemas = json.loads(DOCUMENT.read_text())["components"]["schemas"]
     names = [name for name in schemas if name not in INTERNAL]
     yield HEAD + '"""The bodies of requests and answers, as openapi/openapi.json describes them."""\n\n'
-    yield "from __future__ import annotations\n\nfrom collections.abc import Mapping\nfrom dataclasses import dataclass\n"
-    yield "from datetime import datetime\nfrom typing import Any, Literal, Self, TypedDict\n\n"
+    yield "from __future__ import annotations\n\nfrom collections.abc import Mapping, Sequence\nfrom dataclasses import dataclass\n"
+    yield "from datetime import datetime, timedelta\nfrom typing import Any, Literal, Self, TypedDict\n\n"
     yield "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n"
     for name in names:
         make = request if name in REQUESTS else answer

@@ -1,49 +1,222 @@
-"""Lines of an import in chunks, from any kind of iterable."""
+"""Lines of an import in chunks, from any kind of iterable and from files."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+import asyncio
+import gzip
+import inspect
+import os
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from io import BufferedReader
+from typing import IO
 
-from ._batches import line
+from ._batches import Line, entries_of, entry_line, line
+from ._models import ImportBody
+
+Progress = Callable[[ImportBody], object]
+"""Is called after each request of an import."""
+
+TEXT = "text/plain"
+NDJSON = "application/x-ndjson"
+
+# One request of an import. A broken one is sent again as a whole.
+_LINES = 50_000
+_BYTES = 4 << 20
+# What a slow source has given is not kept back for longer, once more comes.
+_SECONDS = 5.0
+
+_GZIP = b"\x1f\x8b"
+# How what gzip has packed begins, as it is and decoded as UTF-8 or Latin-1.
+_PACKED = (b"\x1f\x8b\b", "\x1f\ufffd\b".encode(), "\x1f\x8b\b".encode())
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The body of one request."""
+
+    content: bytes
+    media_type: str = NDJSON
+
+
+class JsonLine(bytes):
+    """A line of a file of NDJSON."""
 
 
 @dataclass
-class _Chunk:
+class _Chunks:
+    """Gathers lines. They go as text where that can say them, so that a line of a
+    file means what it does to the server, and as NDJSON otherwise."""
+
+    number: int = 0
+    media_type: str = TEXT
     lines: list[bytes] = field(default_factory=list)
     size: int = 0
+    began: float = 0.0
 
-    def takes(self, item: str | int, max_lines: int, max_bytes: int) -> bytes | None:
-        """Takes an item. Returns what was in it before, if that was enough."""
-        text = line(item) + b"\n"
-        full: bytes | None = None
-        if self.lines and (len(self.lines) >= max_lines or self.size + len(text) > max_bytes):
-            full, self.lines, self.size = b"".join(self.lines), [], 0
-        self.lines.append(text)
-        self.size += len(text)
-        return full
+    def take(self, item: Line) -> Iterator[Chunk]:
+        """Takes an item; yields what was there before, if that is enough."""
+        self.number += 1
+        text = _text(item, is_first=self.number == 1)
+        if not self.lines:
+            self.media_type = NDJSON if text is None else TEXT
+        elif self.media_type == TEXT and text is None:
+            yield self.taken()
+            self.media_type = NDJSON
+        said = text
+        if self.media_type == NDJSON:
+            said = _json(item, text)
+            if said is None:
+                # Only bytes that are no UTF-8; they are text.
+                yield self.taken()
+                self.media_type, said = TEXT, text
+        assert said is not None
+        if self.lines and (
+            len(self.lines) >= _LINES or self.size + len(said) >= _BYTES or time.monotonic() - self.began >= _SECONDS
+        ):
+            yield self.taken()
+        if not self.lines:
+            self.began = time.monotonic()
+        self.lines.append(said)
+        self.size += len(said) + 1
+
+    def taken(self) -> Chunk:
+        """What was gathered."""
+        lines, self.lines, self.size = self.lines, [], 0
+        return Chunk(b"\n".join(lines) + b"\n", self.media_type)
+
+    def skip(self) -> None:
+        """Leaves a line out."""
+        self.number += 1
+
+    def rest(self) -> Iterator[Chunk]:
+        """What is left at the end."""
+        if self.lines:
+            yield self.taken()
 
 
-def chunks(items: Iterable[str | int], skip: int, max_lines: int, max_bytes: int) -> Iterator[bytes]:
-    """Chunks of NDJSON, without the first `skip` items."""
-    chunk = _Chunk()
-    for number, item in enumerate(items):
-        if number >= skip and (full := chunk.takes(item, max_lines, max_bytes)) is not None:
-            yield full
-    if chunk.lines:
-        yield b"".join(chunk.lines)
+def _text(item: Line, *, is_first: bool) -> bytes | None:
+    """The item as a line of text, without its end; None: that can't say it."""
+    if isinstance(item, JsonLine):
+        return None
+    if isinstance(item, str):
+        if not item:
+            # A blank line would be skipped.
+            return None
+        said = item.encode()
+    elif isinstance(item, bytes):
+        said = item
+    else:
+        return None
+    if is_first:
+        if said.startswith(_PACKED):
+            raise ValueError("the source is packed with gzip: import_file(path) unpacks a file, gzip.open opens one")
+        said = said.removeprefix(_BOM)
+    said = _without_end(said)
+    if b"\n" in said:
+        raise ValueError(
+            f"{item[:80]!r} is more than one line: for a file use import_file(path), for text pass its lines, "
+            'for an item with line ends {"item": item}'
+        )
+    return None if isinstance(item, str) and said.endswith(b"\r") else said
 
 
-async def achunks(
-    items: Iterable[str | int] | AsyncIterable[str | int], skip: int, max_lines: int, max_bytes: int
-) -> AsyncIterator[bytes]:
+def _without_end(said: bytes) -> bytes:
+    return said[:-1].removesuffix(b"\r") if said.endswith(b"\n") else said
+
+
+def _json(item: Line, text: bytes | None) -> bytes | None:
+    """The item as a line of NDJSON; None: that can't say it."""
+    if isinstance(item, JsonLine):
+        return _without_end(item)
+    if text == b"":
+        return text
+    if text is not None:
+        try:
+            return line(text.decode())
+        except UnicodeDecodeError:
+            return None
+    if isinstance(item, str):
+        return line(item[:-1].removesuffix("\r") if item.endswith("\n") else item)
+    return entry_line(item)
+
+
+def _each_of(items: Iterable[Line]) -> Iterable[Line]:
+    if isinstance(items, (str, bytes, bytearray)):
+        raise TypeError(f"{items[:80]!r} is one item, not many: pass a list, or import_file(path) for a file")
+    if isinstance(items, os.PathLike):
+        raise TypeError(f"{items!r} is a path: import_file(path) imports its lines")
+    return entries_of(items)
+
+
+def chunks(items: Iterable[Line], skip: int) -> Iterator[Chunk]:
+    """Chunks, without the first `skip` items."""
+    gathered = _Chunks()
+    for item in _each_of(items):
+        if gathered.number < skip:
+            gathered.skip()
+        else:
+            yield from gathered.take(item)
+    yield from gathered.rest()
+
+
+async def achunks(items: Iterable[Line] | AsyncIterable[Line], skip: int) -> AsyncIterator[Chunk]:
     """The same, also of asynchronous iterables."""
     if not isinstance(items, AsyncIterable):
-        for full in chunks(items, skip, max_lines, max_bytes):
-            yield full
+        for chunk in chunks(items, skip):
+            yield chunk
         return
-    chunk, number = _Chunk(), 0
+    gathered = _Chunks()
     async for item in items:
-        if number >= skip and (taken := chunk.takes(item, max_lines, max_bytes)) is not None:
-            yield taken
-        number += 1
-    if chunk.lines:
-        yield b"".join(chunk.lines)
+        if gathered.number < skip:
+            gathered.skip()
+            continue
+        for chunk in gathered.take(item):
+            yield chunk
+    for chunk in gathered.rest():
+        yield chunk
+
+
+def opened(path: str | os.PathLike[str]) -> BufferedReader:
+    """The file, before anything is asked of the server: it may not be there."""
+    return open(path, "rb")
+
+
+async def aopened(path: str | os.PathLike[str]) -> BufferedReader:
+    """The same; a pipe has others wait."""
+    return await asyncio.to_thread(opened, path)
+
+
+def file_chunks(file: BufferedReader, skip: int) -> Iterator[Chunk]:
+    """Chunks of a file's lines, without the first `skip`."""
+    name = os.fsdecode(file.name).lower().removesuffix(".gz")
+    is_gzip = file.peek(len(_GZIP)).startswith(_GZIP)
+    lines: IO[bytes] = gzip.open(file) if is_gzip else file  # type: ignore[assignment]
+    if name.endswith((".ndjson", ".jsonl")):
+        yield from chunks(map(JsonLine, _without_bom(lines)), skip)
+    else:
+        yield from chunks(lines, skip)
+
+
+def _without_bom(lines: Iterable[bytes]) -> Iterator[bytes]:
+    for number, said in enumerate(lines):
+        yield said if number else said.removeprefix(_BOM)
+
+
+async def afile_chunks(file: BufferedReader, skip: int) -> AsyncIterator[Chunk]:
+    """The same; the file is read in another thread."""
+    read = file_chunks(file, skip)
+    while (chunk := await asyncio.to_thread(next, read, None)) is not None:
+        yield chunk
+
+
+def tell(progress: Progress | None, report: ImportBody) -> None:
+    """Calls it, if there is one."""
+    if progress is not None:
+        progress(report)
+
+
+async def atell(progress: Progress | None, report: ImportBody) -> None:
+    """The same, also of a function that is asynchronous."""
+    if progress is not None and inspect.isawaitable(told := progress(report)):
+        await told

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, Self, TypedDict
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "BackupListBody",
     "BadLineBody",
     "BucketBody",
+    "CallerBody",
     "ClockBody",
     "ClusterBody",
     "ClusterLaneBody",
@@ -32,13 +33,16 @@ __all__ = [
     "FlagsBody",
     "FoundBody",
     "GrowthBody",
+    "HistoryBody",
     "ImportBody",
+    "ImportListBody",
     "LocatedBody",
     "LocationBody",
     "PreviewBody",
     "Problem",
     "ProblemField",
     "ReplacedBody",
+    "SampleBody",
     "StageBody",
     "SubFilterBody",
     "ValueListsBody",
@@ -180,6 +184,30 @@ class BucketBody:
             first_slot=json["first_slot"],
             page=json["page"],
             slots=json["slots"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerBody:
+    """What the API key of a request allows."""
+
+    export: bool
+    """Whether it may fetch dumps, which hold the secret key of a filter's hash."""
+    scope: str
+    """Its scope: `read`, `write` or `admin`; on a server without keys every caller is `admin`."""
+    key_name: str | None = None
+    """Name of the key; null on a server without keys."""
+    prefix: str | None = None
+    """The only filters that it may know of are those whose keys start with this; null: all."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            export=json["export"],
+            scope=json["scope"],
+            key_name=json.get("key_name"),
+            prefix=json.get("prefix"),
         )
 
 
@@ -527,7 +555,7 @@ class FilterBody:
 class FilterFields(TypedDict, total=False):
     """Parameters of a filter. Every field is optional; the server's defaults fill in missing fields."""
 
-    attributes: list[dict[str, Any]]
+    attributes: Sequence[Mapping[str, Any]]
     """`paged`: what the rows of items consist of, up to 8 attributes of up to 16 bits together. Each item is
     added with a row then, one value for each attribute, and may have up to 1,024 rows. Not together with
     `value_bits`. Left out: items have no rows."""
@@ -555,7 +583,7 @@ class FilterFields(TypedDict, total=False):
     """`paged`: how many times its capacity the filter may have and keep its error rate. More growth takes wider
     slots. Left out: 64, or 8192 without a capacity, or what the slots keep if that is less; 1 with expansion
     0."""
-    ttl_seconds: int
+    ttl_seconds: int | timedelta
     """Seconds until the filter expires, 1 to 3162240000; left out = it does not expire."""
     value_bits: int
     """`paged`: bits of the values that the items of the filter have. Each item is added with a value then, and
@@ -563,10 +591,10 @@ class FilterFields(TypedDict, total=False):
     values_per_item: int
     """With `value_bits` or `attributes`: values or rows that an item is expected to have, which sizes the
     filter. Left out: 1."""
-    window_resolution_seconds: int
+    window_resolution_seconds: int | timedelta
     """With `window_seconds`: in which steps items expire, from a 255th of the window to all of it. An item
     expires up to so many seconds late. Left out: a 24th of the window."""
-    window_seconds: int
+    window_seconds: int | timedelta
     """`paged`: seconds after which an item expires by itself that was not seen again. The capacity is that of
     the items of one window then. Left out: items do not expire."""
 
@@ -596,10 +624,16 @@ class FilterLineBody:
     """Share of its slots in use, 0 to 1."""
     sub_filters: int
     """Sub-filters."""
+    attributes: list[str] | None = None
+    """Names of the attributes of its items; null: they have none."""
     error_rate: float | None = None
     """The promised false-positive rate: the share of never-added items that are found; null without a promise."""
     expires_at: datetime | None = None
     """When it expires (RFC 3339); null: it does not expire."""
+    value_bits: int | None = None
+    """Bits of the values of its items; null: they have none."""
+    window_seconds: int | None = None
+    """Seconds for which its items are found; null: they do not expire."""
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> Self:
@@ -615,8 +649,11 @@ class FilterLineBody:
             layout=json["layout"],
             load=json["load"],
             sub_filters=json["sub_filters"],
+            attributes=json.get("attributes"),
             error_rate=json.get("error_rate"),
             expires_at=datetime.fromisoformat(json["expires_at"]) if json.get("expires_at") is not None else None,
+            value_bits=json.get("value_bits"),
+            window_seconds=json.get("window_seconds"),
         )
 
 
@@ -694,6 +731,21 @@ class GrowthBody:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryBody:
+    """What a filter was like within the last day."""
+
+    samples: list[SampleBody]
+    """Oldest first, five minutes or more apart; none before the first survey."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            samples=[SampleBody.from_json(it) for it in json["samples"]],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportBody:
     """The progress of an import."""
 
@@ -738,6 +790,24 @@ class ImportBody:
             state=json["state"],
             updated_at=datetime.fromisoformat(json["updated_at"]),
             full_reason=json.get("full_reason"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportListBody:
+    """A page of the imports into a filter."""
+
+    imports: list[ImportBody]
+    """By name."""
+    next_cursor: str | None = None
+    """Pass it as `cursor` for the next page; null on the last page."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            imports=[ImportBody.from_json(it) for it in json["imports"]],
+            next_cursor=json.get("next_cursor"),
         )
 
 
@@ -955,6 +1025,30 @@ class ReplacedBody:
             results=json["results"],
             full_detail=json.get("full_detail"),
             full_reason=json.get("full_reason"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleBody:
+    """A filter at some moment."""
+
+    at: datetime
+    """When (RFC 3339)."""
+    expected_false_positive_rate: float
+    """Expected false-positive rate."""
+    items: int
+    """Items in it."""
+    slot_bytes: int
+    """Bytes that its slots took when every page was written."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            at=datetime.fromisoformat(json["at"]),
+            expected_false_positive_rate=json["expected_false_positive_rate"],
+            items=json["items"],
+            slot_bytes=json["slot_bytes"],
         )
 
 

@@ -16,7 +16,7 @@ _PASSING_CODES = frozenset({"idempotency_in_flight", "import_running", "outcome_
 # Of answers that say that nothing was done, what does not.
 _UNKNOWN_CODES = frozenset({"outcome_pending"})
 # Failures that the next attempt would meet, too.
-_LASTING = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+_LASTING = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.DecodingError, httpx.TooManyRedirects)
 # Failures before a request was sent.
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 # Answers of one pod; another one may answer otherwise.
@@ -63,10 +63,10 @@ class Attempts:
     def __init__(self, backoff: Backoff, pods: int = 1) -> None:
         self._backoff = backoff
         self._pods = pods
-        self._made = 0
+        self.made = 0
         self._ends = backoff.clock() + backoff.patience
 
-    def after_silence(self, request: Request, error: httpx.TransportError) -> float:
+    def after_silence(self, request: Request, error: httpx.RequestError) -> float:
         """The pause after an attempt without an answer; raises if it was the last."""
         passes = not isinstance(error, _LASTING) and (request.repeatable or isinstance(error, _NEVER_SENT))
         return self._pause(passes, NoAnswerError(request.method, request.path, error))
@@ -85,8 +85,8 @@ class Attempts:
 
     def _pause(self, passes: bool, error: NoAnswerError | ProblemError) -> float:
         it = self._backoff
-        self._made += 1
-        rounds, is_within = divmod(self._made, self._pods)
+        self.made += 1
+        rounds, is_within = divmod(self.made, self._pods)
         pause = 0.0
         is_elsewhere = not isinstance(error, ProblemError) or self.turns_away(error)
         if not is_within or not is_elsewhere:

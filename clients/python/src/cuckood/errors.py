@@ -8,11 +8,10 @@ from typing import Any
 
 import httpx
 
-from ._models import ProblemField
-
+from ._models import ImportBody, ProblemField
 
 __all__ = [
-    "CuckoodError", "NoAnswerError", "NotUnderstoodError", "ProblemError", "FilterNotFound", "ImportNotFound", "FilterExists",
+    "CuckoodError", "FilterFileError", "ImportIncomplete", "NoAnswerError", "NotUnderstoodError", "ProblemError", "FilterNotFound", "ImportNotFound", "FilterExists",
     "FilterDiffers", "FilterChanged", "OutcomeUnknown", "InvalidRequest", "Unauthorized", "Forbidden", "TooLarge",
     "TooManyRequests", "Unavailable", "OutOfSpace",
 ]
@@ -32,8 +31,27 @@ class NoAnswerError(CuckoodError):
     """No answer arrived within the client's patience. A change may be made or not."""
 
     def __init__(self, method: str, path: str, cause: Exception) -> None:
-        super().__init__(f"{method} {path}: no answer: {cause or type(cause).__name__}")
+        super().__init__(f"{method} {path}: no answer: {in_words(cause)}")
         self.__cause__ = cause
+
+
+class ImportIncomplete(CuckoodError):
+    """An import reached its end, but lines were bad, or found no room in the filter.
+
+    All others are imported. `report` says which.
+    """
+
+    def __init__(self, report: ImportBody) -> None:
+        bad = ", ".join(f"line {it.line}: {it.reason}" for it in report.first_bad_lines[:5])
+        why = [f"{report.bad_lines} bad ({bad})"] if report.bad_lines else []
+        why += [f"{report.full} without room ({report.full_reason})"] if report.full else []
+        super().__init__(f"of {report.committed_lines} lines {' and '.join(why)}; allow_partial takes that")
+        self.report = report
+
+
+class FilterFileError(CuckoodError):
+    """Bytes are no file of a filter, not all of one, damaged or of a newer version; or the
+    question is none for them."""
 
 
 class NotUnderstoodError(CuckoodError):
@@ -112,6 +130,28 @@ class Unavailable(ProblemError):
 
 class OutOfSpace(ProblemError):
     """507: a quota is used up, or the disk is full."""
+
+
+# Failures that often come without a message.
+_WORDS: tuple[tuple[type[Exception], str], ...] = (
+    (httpx.ConnectTimeout, "no connection was accepted in time"),
+    (httpx.PoolTimeout, "no connection of the pool was free in time"),
+    (httpx.ReadTimeout, "the answer did not arrive in time"),
+    (httpx.WriteTimeout, "the request could not be sent in time"),
+    (httpx.ConnectError, "no connection could be made"),
+    (httpx.ReadError, "the connection broke before the answer"),
+    (httpx.WriteError, "the connection broke while the request was sent"),
+    (httpx.DecodingError, "the answer is not encoded as it says"),
+    (httpx.TooManyRedirects, "the answers lead from one address to the next"),
+    (httpx.CloseError, "the connection broke while it was closed"),
+)
+
+
+def in_words(cause: BaseException) -> str:
+    """What failed; never nothing."""
+    words = next((words for kind, words in _WORDS if isinstance(cause, kind)), type(cause).__name__)
+    said = str(cause).strip()
+    return f"{words} ({said})" if said and said != words else words
 
 
 _BY_CODE: dict[str, type[ProblemError]] = {

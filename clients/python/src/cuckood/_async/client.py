@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from types import TracebackType
 from typing import Literal, Self, Unpack
 
@@ -14,6 +15,7 @@ from .._models import (
 )
 from .._pods import Pods
 from .._retry import Backoff, Request
+from .._seconds import Seconds, seconds
 from ..errors import json_of
 from .filter import AsyncFilter
 from .transport import AsyncTransport, path
@@ -36,26 +38,36 @@ class AsyncClient:
     `url`: address of the server, or those of pods; without it `CUCKOOD_SERVER`, in
     which commas separate several, else http://127.0.0.1:8080.
     `api_key`: without it `CUCKOOD_API_KEY`, else none.
-    `timeout`: seconds in which one request is to be answered.
-    `patience`: seconds after the first attempt in which others may begin; 0: none.
+    `timeout`: seconds, or a `timedelta`, in which one request is to be answered, to its
+    last byte.
+    `patience`: the same, after the first attempt, in which others may begin; 0: none.
     `consistency`: `local`, or `strong` for questions about one filter that are answered
     with everything that was acknowledged before, to whomever. Without it `local`.
     `limits`: what the server takes in one request. Larger batches are split.
-    `http`: a client of httpx, for example with certificates. It is not closed.
+    `max_in_flight`: requests on their way at the same time. Others wait for a place, however
+    many they are; that is no error, and their patience begins when they have one.
+    `coalesce_changes`: of `AsyncClient`, whether single adds and deletes that are made at the
+    same time go as batches, as questions always do. A batch is made as a whole or not at all:
+    one that the server refuses has them made without the refused item.
+    `http`: a client of httpx, for example with certificates. It is not closed. It needs
+    `max_in_flight` connections: a wait for one is part of `timeout`.
 
     Use it as a context manager, or call `aclose()`.
     """
 
     def __init__(
-        self, url: str | Sequence[str] | None = None, *, api_key: str | None = None, timeout: float = 30.0,
-        patience: float = 60.0, consistency: Literal["local", "strong"] | None = None,
-        limits: BatchLimits | None = None, http: httpx.AsyncClient | None = None,
+        self, url: str | Sequence[str] | None = None, *, api_key: str | None = None, timeout: Seconds = 30.0,
+        patience: Seconds = 60.0, consistency: Literal["local", "strong"] | None = None,
+        limits: BatchLimits | None = None, max_in_flight: int = 64, coalesce_changes: bool = False,
+        http: httpx.AsyncClient | None = None,
     ) -> None:
-        urls = url or (os.environ.get("CUCKOOD_SERVER") or "http://127.0.0.1:8080").split(",")
+        if url is None:
+            url = (os.environ.get("CUCKOOD_SERVER") or "http://127.0.0.1:8080").split(",")
         key = api_key or os.environ.get("CUCKOOD_API_KEY")
         self._transport = AsyncTransport(
-            Pods([urls] if isinstance(urls, str) else urls), {"authorization": f"Bearer {key}"} if key else {},
-            consistency, timeout, Backoff(patience), limits or BatchLimits(), http,
+            Pods([url] if isinstance(url, str) else url), {"authorization": f"Bearer {key}"} if key else {},
+            consistency, seconds(timeout), Backoff(seconds(patience)), limits or BatchLimits(), max_in_flight,
+            coalesce_changes, http,
         )
 
     async def __aenter__(self) -> Self:
@@ -96,7 +108,7 @@ class AsyncClient:
 
     async def lookup(
         self, items: Iterable[Item], *, filters: Iterable[str] | None = None, prefix: str | None = None,
-        first: bool = False, within_seconds: int | None = None,
+        first: bool = False, within_seconds: int | timedelta | None = None,
     ) -> FoundBody:
         """For each item the keys of the filters that contain it.
 
@@ -104,6 +116,8 @@ class AsyncClient:
         `prefix`; with `first` only up to the first that contains the item.
         `within_seconds`, of filters with windows: which of them saw the item so lately.
         """
+        if isinstance(filters, str):
+            raise TypeError(f"{filters!r} is one key, not many: pass a list of keys")
         fields: dict[str, object] = {"first": first}
         if within_seconds is not None:
             fields["within_seconds"] = within_seconds
@@ -121,7 +135,7 @@ class AsyncClient:
         """Whether the server takes requests now. Asks once."""
         try:
             return await self._transport.is_ready()
-        except httpx.TransportError:
+        except httpx.RequestError:
             return False
 
     async def cluster(self) -> ClusterBody:

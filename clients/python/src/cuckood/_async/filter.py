@@ -1,24 +1,25 @@
 """One filter."""
 
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+from os import PathLike
 from typing import Any, Literal, Unpack
 
-from .._batches import Entry, Item, Replacement
-from .._each import achunks
+from .._batches import Entries, Item, Line, Replacement, entries_of, several
+from .._each import Chunk, Progress, achunks, afile_chunks, aopened, atell
 from .._models import (
     AddedBody, CompactionBegunBody, CompactionBody, FilterBody, FilterFields, ImportBody, LocatedBody,
 )
 from .._retry import Request
-from ..errors import FilterNotFound, ImportNotFound, json_of
+from ..errors import FilterDiffers, FilterNotFound, ImportIncomplete, ImportNotFound, json_of
 from .transport import AsyncTransport, path
 
 Download = AbstractAsyncContextManager[AsyncIterator[bytes]]
+Changed = AbstractAsyncContextManager[tuple[str, AsyncIterator[bytes]] | None]
 
-# One request of an import. A broken one is sent again as a whole.
-_CHUNK_LINES = 50_000
-_CHUNK_BYTES = 4 << 20
+_EMPTY = Chunk(b"")
 
 
 class AsyncFilter:
@@ -31,6 +32,8 @@ class AsyncFilter:
 
     def __init__(self, transport: AsyncTransport, key: str) -> None:
         self._transport = transport
+        if not key:
+            raise ValueError("the key of the filter is empty")
         self._path = path("filters", key)
         self.key = key
 
@@ -52,14 +55,14 @@ class AsyncFilter:
         return FilterBody.from_json(await self._transport.ask("GET", self._path))
 
     async def is_there(self) -> bool:
-        """Whether the filter exists."""
+        """Whether the filter itself exists; `exists(item)` asks about an item."""
         try:
             await self._transport.send(Request("GET", self._path))
         except FilterNotFound:
             return False
         return True
 
-    async def expire_after(self, ttl_seconds: int | None, *, idempotency_key: str | None = None) -> FilterBody:
+    async def expire_after(self, ttl_seconds: int | timedelta | None, *, idempotency_key: str | None = None) -> FilterBody:
         """Lets the filter expire so many seconds from now; None: never."""
         fields = {"ttl_seconds": ttl_seconds}
         return FilterBody.from_json(await self._transport.change("PATCH", self._path, fields, idempotency_key))
@@ -73,10 +76,11 @@ class AsyncFilter:
         idempotency_key: str | None = None,
     ) -> Literal["added", "refreshed", "exists", "full"]:
         """Adds an item, as `add_many`. Look at the result: a full filter answers `full`."""
-        added = await self.add_many(
-            [item], only_if_absent=only_if_absent, create=create, idempotency_key=idempotency_key
+        fields = _add_fields(only_if_absent, create)
+        result: Literal["added", "refreshed", "exists", "full"] = await self._transport.change_one(
+            f"{self._path}/items", item, fields, idempotency_key
         )
-        return added.results[0]  # type: ignore[return-value]
+        return result
 
     async def add_many(
         self, items: Iterable[Item], *, only_if_absent: bool = False, create: FilterFields | None = None,
@@ -92,14 +96,12 @@ class AsyncFilter:
         A batch beyond the limits is sent in parts, each of which is made as a whole
         or not at all; an error's `completed` has the results of those before it.
         """
-        fields: dict[str, object] = {"only_if_absent": only_if_absent}
-        if create is not None:
-            fields["create"] = create
+        fields = _add_fields(only_if_absent, create)
         answers = await self._transport.change_batch(f"{self._path}/items", items, fields, idempotency_key)
         return _added(answers)
 
     async def exists(
-        self, item: Item, *, within_seconds: int | None = None, where: Mapping[str, Sequence[str]] | None = None
+        self, item: Item, *, within_seconds: int | timedelta | None = None, where: Mapping[str, Sequence[str]] | None = None
     ) -> bool:
         """Whether the filter contains the item. False is certain; True can be a false positive.
 
@@ -107,20 +109,20 @@ class AsyncFilter:
         `where`, of a filter with attributes: whether one row of the item has one of
         the listed values of each of these attributes.
         """
-        return (await self.exists_many([item], within_seconds=within_seconds, where=where))[0]
+        fields = _asked_fields(within_seconds, where)
+        return bool(await self._transport.ask_one(f"{self._path}/exists", item, fields))
 
     async def exists_many(
-        self, items: Iterable[Item], *, within_seconds: int | None = None,
+        self, items: Iterable[Item], *, within_seconds: int | timedelta | None = None,
         where: Mapping[str, Sequence[str]] | None = None,
     ) -> list[bool]:
         """The same of many items, in their order."""
-        given = {"within_seconds": within_seconds, "where": where}
-        fields: dict[str, object] = {name: value for name, value in given.items() if value is not None}
+        fields = _asked_fields(within_seconds, where)
         return _joined(await self._transport.ask_batch(f"{self._path}/exists", items, fields))
 
     async def count(self, item: Item) -> int:
         """Copies of the item: never too low, too high as often as a false positive occurs."""
-        return (await self.count_many([item]))[0]
+        return int(await self._transport.ask_one(f"{self._path}/count", item, {}))
 
     async def count_many(self, items: Iterable[Item]) -> list[int]:
         """The same of many items, in their order."""
@@ -128,7 +130,7 @@ class AsyncFilter:
 
     async def delete(self, item: Item, *, idempotency_key: str | None = None) -> bool:
         """Deletes one copy of the item, as `delete_many`."""
-        return (await self.delete_many([item], idempotency_key=idempotency_key))[0]
+        return bool(await self._transport.change_one(f"{self._path}/items/delete", item, {}, idempotency_key))
 
     async def delete_many(self, items: Iterable[Item], *, idempotency_key: str | None = None) -> list[bool]:
         """Deletes one copy of each item; whether there was one, in their order.
@@ -141,17 +143,35 @@ class AsyncFilter:
         )
 
     async def add_values(
-        self, entries: Iterable[Entry], *, only_if_absent: bool = False, idempotency_key: str | None = None
+        self, entries: Entries, *, only_if_absent: bool = False, create: FilterFields | None = None,
+        idempotency_key: str | None = None,
     ) -> AddedBody:
         """Adds a value to each item, in a filter that was created with `value_bits`, or a row, in one with
-        `attributes`; results as `add_many`."""
-        fields: dict[str, object] = {"only_if_absent": only_if_absent}
+        `attributes`; results as `add_many`. `entries`: pairs, mappings as the API has them, or a mapping from
+        items to their values. `create`: parameters with which the filter is created first
+        if there is none."""
+        fields = _add_fields(only_if_absent, None)
+        entries = several(entries_of(entries))
         at = f"{self._path}/values"
+        try:
+            return _added(await self._transport.change_batch(at, entries, fields, idempotency_key, "entries"))
+        except FilterNotFound:
+            if create is None:
+                raise
+        await self._create_if_missing(create)
         return _added(await self._transport.change_batch(at, entries, fields, idempotency_key, "entries"))
+
+    async def _create_if_missing(self, fields: FilterFields) -> None:
+        try:
+            await self.create(**fields)
+        except FilterDiffers:
+            # Somebody else has created it meanwhile.
+            pass
 
     async def values(self, item: Item) -> list[int]:
         """The values of the item, ascending. None is missing; a value of another item can be among them."""
-        return (await self.values_many([item]))[0]
+        values: list[int] = await self._transport.ask_one(f"{self._path}/values/query", item, {})
+        return values
 
     async def values_many(self, items: Iterable[Item]) -> list[list[int]]:
         """The same of many items, in their order."""
@@ -162,7 +182,8 @@ class AsyncFilter:
 
         None is missing; a row of another item can be among them.
         """
-        return (await self.rows_many([item]))[0]
+        rows: list[dict[str, Any]] = await self._transport.ask_one(f"{self._path}/values/query", item, {})
+        return rows
 
     async def rows_many(self, items: Iterable[Item]) -> list[list[dict[str, Any]]]:
         """The same of many items, in their order."""
@@ -176,49 +197,88 @@ class AsyncFilter:
         `replaced`; `absent`: it was not found with the old one; `full`. Replace only what was added.
         """
         at = f"{self._path}/values/replace"
-        return _joined(await self._transport.change_batch(at, entries, {}, idempotency_key, "entries"))
+        return _joined(await self._transport.change_batch(at, entries_of(entries), {}, idempotency_key, "entries"))
 
     async def has_value(self, item: Item, value: int) -> bool:
         """Whether the item has the value. False is certain."""
-        return (await self.has_values([(item, value)]))[0]
+        return bool(await self._transport.ask_one(f"{self._path}/exists", (item, value), {}, "entries"))
 
-    async def has_values(self, entries: Iterable[Entry]) -> list[bool]:
+    async def has_values(self, entries: Entries) -> list[bool]:
         """The same of many items with a value each, in their order."""
-        return _joined(await self._transport.ask_batch(f"{self._path}/exists", entries, {}, "entries"))
+        return _joined(await self._transport.ask_batch(f"{self._path}/exists", entries_of(entries), {}, "entries"))
 
-    async def delete_values(self, entries: Iterable[Entry], *, idempotency_key: str | None = None) -> list[bool]:
+    async def delete_values(self, entries: Entries, *, idempotency_key: str | None = None) -> list[bool]:
         """Deletes one copy of each entry; whether there was one, in their order. Delete only what was added."""
         at = f"{self._path}/values/delete"
-        return _joined(await self._transport.change_batch(at, entries, {}, idempotency_key, "entries"))
+        return _joined(await self._transport.change_batch(at, entries_of(entries), {}, idempotency_key, "entries"))
 
     async def import_items(
-        self, items: Iterable[str | int] | AsyncIterable[str | int], *, import_id: str | None = None,
-        only_if_absent: bool = False,
-    ) -> AsyncIterator[ImportBody]:
-        """Adds any number of items, and yields the progress after each request.
+        self, items: Iterable[Line] | AsyncIterable[Line], *, import_id: str | None = None,
+        only_if_absent: bool = False, allow_partial: bool = False, on_progress: Progress | None = None,
+        create: FilterFields | None = None,
+    ) -> ImportBody:
+        """Adds any number of items, and returns the report when all are committed.
 
-        Nothing is sent unless you iterate. With an `import_id` the import is resumed
-        where it was: call again with the same items in the same order, also from
-        another process, and those that are committed are not sent again. The server
-        remembers an import for a week.
+        `items`: a list, a generator, an open file (text or binary, also of gzip), anything that
+        yields items. In a filter with values or attributes it yields entries: tuples as in
+        `add_values`, mappings as the API has them, or the lines of a file. The end of a line
+        (`\\n`, `\\r\\n`) is no part of an item, nor is a byte order mark at the beginning; empty
+        lines are skipped. An item that ends with `\\n` is imported as `{"item": item}`.
+
+        Raises `ImportIncomplete`, with the report, if lines were bad or found no room; all
+        others are imported then. With `allow_partial` the report alone says so.
+
+        `on_progress` is called with the report so far after each request, of up to 50,000
+        lines. With an `import_id` the import is resumed where it was: call again with the same
+        items in the same order, also from another process, and those that are committed are
+        not sent again. The server remembers an import for a week.
+
+        `create`: parameters of the filter if it does not exist yet, as for `create`.
         """
-        import_id = import_id or uuid.uuid4().hex
-        progress = await self._progress(import_id)
-        committed = progress.committed_lines if progress else 0
-        params = {"import_id": import_id, "only_if_absent": "true" if only_if_absent else "false"}
-        sent = False
-        async for chunk in achunks(items, committed, _CHUNK_LINES, _CHUNK_BYTES):
-            yield (progress := await self._import(params, committed, chunk))
-            committed, sent = progress.committed_lines, True
-        if not sent:
-            yield progress or await self._import(params, 0, b"")
+        return await self._import_all(
+            lambda skip: achunks(items, skip), import_id, only_if_absent, allow_partial, on_progress, create
+        )
 
-    async def _import(self, params: dict[str, str], committed: int, chunk: bytes) -> ImportBody:
+    async def import_file(
+        self, path: str | PathLike[str], *, import_id: str | None = None,
+        only_if_absent: bool = False, allow_partial: bool = False, on_progress: Progress | None = None,
+        create: FilterFields | None = None,
+    ) -> ImportBody:
+        """Adds each line of a file, as `import_items`.
+
+        A file that begins as gzip does is unpacked. One whose name ends with `.ndjson` or
+        `.jsonl` (and `.gz` after it) has an item or entry in JSON in each line; any other one
+        text, and for a filter with values a tab and the value after each item.
+        """
+        with await aopened(path) as file:
+            return await self._import_all(
+                lambda skip: afile_chunks(file, skip), import_id, only_if_absent, allow_partial, on_progress, create
+            )
+
+    async def _import_all(
+        self, chunks_after: Callable[[int], AsyncIterator[Chunk]], import_id: str | None, only_if_absent: bool,
+        allow_partial: bool, on_progress: Progress | None, create: FilterFields | None,
+    ) -> ImportBody:
+        import_id = import_id or uuid.uuid4().hex
+        if create is not None and not await self.is_there():
+            await self.create(**create)
+        report = await self._progress(import_id)
+        params = {"import_id": import_id, "only_if_absent": "true" if only_if_absent else "false"}
+        async for chunk in chunks_after(report.committed_lines if report else 0):
+            report = await self._import(params, report.committed_lines if report else 0, chunk)
+            await atell(on_progress, report)
+        if report is None:
+            report = await self._import(params, 0, _EMPTY)
+        if (report.bad_lines or report.full) and not allow_partial:
+            raise ImportIncomplete(report)
+        return report
+
+    async def _import(self, params: dict[str, str], committed: int, chunk: Chunk) -> ImportBody:
         # Lines that were committed although their answer was lost are skipped by
         # their numbers, so the same request can be sent again.
         request = Request(
             "POST", f"{self._path}/import", params={**params, "from_line": str(committed + 1)},
-            headers={"content-type": "application/x-ndjson"}, content=chunk,
+            headers={"content-type": chunk.media_type}, content=chunk.content,
         )
         return ImportBody.from_json(json_of(await self._transport.send(request)))
 
@@ -254,6 +314,11 @@ class AsyncFilter:
         """
         return self._transport.download(f"{self._path}/dump")
 
+    def dump_unless(self, etag: str | None) -> Changed:
+        """A dump with its `ETag`, or None while the filter has this one: as a context manager
+        around the pair, or None. `FilterFile.etag` is that of a file; `SyncedFilter` uses it."""
+        return self._transport.changed(f"{self._path}/dump", etag)
+
     async def restore(
         self, dump: bytes | Iterable[bytes] | AsyncIterable[bytes], *, replace: bool = False
     ) -> FilterBody:
@@ -271,5 +336,17 @@ def _added(answers: list[Any]) -> AddedBody:
     return AddedBody.from_json({**full, "results": _joined(answers)})
 
 
-def _joined(answers: list[dict[str, list]]) -> list:
+def _joined(answers: list[Any]) -> list[Any]:
     return [result for answer in answers for result in answer["results"]]
+
+
+def _add_fields(only_if_absent: bool, create: FilterFields | None) -> dict[str, object]:
+    fields: dict[str, object] = {"only_if_absent": only_if_absent}
+    return fields if create is None else {**fields, "create": create}
+
+
+def _asked_fields(
+    within_seconds: int | timedelta | None, where: Mapping[str, Sequence[str]] | None
+) -> dict[str, object]:
+    given = {"within_seconds": within_seconds, "where": where}
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,21 +1,33 @@
 """Sends requests until they are answered."""
 
 import asyncio
-import json
+import logging
+import math
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from asyncio import Semaphore
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from .._batches import BatchLimits, Entry, Item, Parts, body, encoded
+from .._batches import BatchLimits, Entry, Item, Parts, Replacement, as_json, body, encoded
+from .._deadline import AsyncDeadline
+from .._loops import AsyncLoop
 from .._pods import Pods, Positions
 from .._retry import Attempts, Backoff, Request
-from ..errors import CuckoodError, NoAnswerError, ProblemError, json_of, problem_of
+from .._together import AsyncTogether, Kind
+from ..errors import CuckoodError, NoAnswerError, ProblemError, in_words, json_of, problem_of
+from .connections import own_http
 
 _JSON = {"content-type": "application/json"}
+
+# Seconds that the server keeps an answer at most.
+_LONGEST_LIFETIME = 24 * 3600
+
+_log = logging.getLogger("cuckood")
 
 # Seconds in which a pod accepts a connection, where others can be asked.
 _CONNECT = 1.0
@@ -26,53 +38,97 @@ def path(*parts: str) -> str:
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
+@dataclass(frozen=True)
+class _InLoop:
+    """What belongs to one event loop, and is of no use in another."""
+
+    http: httpx.AsyncClient
+    places: Semaphore
+    together: AsyncTogether
+
+
 class AsyncTransport:
     """A server, or the pods of a cluster, and how patiently they are asked."""
 
     def __init__(
         self, pods: Pods, headers: dict[str, str], consistency: str | None, timeout: float, backoff: Backoff,
-        limits: BatchLimits, http: httpx.AsyncClient | None,
+        limits: BatchLimits, max_in_flight: int, coalesce_changes: bool, http: httpx.AsyncClient | None,
     ) -> None:
+        if max_in_flight < 1:
+            raise ValueError(f"max_in_flight is {max_in_flight}: at least one request has to be in flight")
+        if not 0 < timeout < math.inf:
+            raise ValueError(f"timeout is {timeout}: a number of seconds above 0 is allowed")
+        if not backoff.patience >= 0:
+            raise ValueError(f"patience is {backoff.patience}: a number of seconds from 0 is allowed")
         self._pods = pods
         self._positions = Positions()
         self._headers = headers
         self._of_questions = {} if consistency is None else {"cuckood-consistency": consistency}
         connect = timeout if len(pods) == 1 else min(timeout, _CONNECT)
-        self._timeout = httpx.Timeout(timeout, connect=connect)
+        # Who waits for a connection has no error: the places are counted here.
+        self._timeout = httpx.Timeout(timeout, connect=connect, pool=None)
+        self._deadline = AsyncDeadline(timeout)
         self._wait = f"wait={timeout:.3f}"
         self._backoff = backoff
         self._limits = limits
-        self._http = http or httpx.AsyncClient()
-        self._owns_http = http is None
+        # After that no attempt of a change is on its way.
+        self._lifetime = str(max(1, math.ceil(min(backoff.patience + timeout, _LONGEST_LIFETIME))))
+        self._max_in_flight = max_in_flight
+        self._coalesce_changes = coalesce_changes
+        self._given_http = http
+        self._loop = AsyncLoop()
+        self._in_loop = self._made()
 
     @property
     def url(self) -> str:
         return self._pods.current
 
+    def _made(self) -> _InLoop:
+        http = self._given_http or own_http(self._max_in_flight)
+        return _InLoop(http, Semaphore(self._max_in_flight), AsyncTogether(self._results))
+
+    @property
+    def _here(self) -> _InLoop:
+        if self._loop.is_another(can_follow=self._given_http is None):
+            self._in_loop = self._made()
+        return self._in_loop
+
     async def aclose(self) -> None:
-        if self._owns_http:
-            await self._http.aclose()
+        if self._given_http is None:
+            await self._here.http.aclose()
 
     async def send(self, request: Request) -> httpx.Response:
         """A good answer, read to its end."""
+        # A place is kept during pauses: who was here first is answered first, and its
+        # patience begins with its first attempt.
+        async with self._here.places:
+            return await self._send(request)
+
+    async def _send(self, request: Request) -> httpx.Response:
         attempts = Attempts(self._backoff, len(self._pods))
         while True:
             url = self._pods.current
+            failure: Exception
             try:
                 response = await self._once(url, request)
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 self._pods.failed(url)
                 pause = attempts.after_silence(request, error)
+                failure = error
             else:
                 self._positions.note(response.headers)
                 if response.is_success:
                     return response
-                problem = problem_of(response)
+                failure = problem = problem_of(response)
                 if problem.code == "invalid_position" and self._positions.forget():
                     continue
                 if attempts.turns_away(problem):
                     self._pods.failed(url)
                 pause = attempts.after_problem(request, problem)
+            _log.info(
+                "%s %s at %s: %s; attempt %d follows in %.2f s",
+                request.method, request.path, url, in_words(failure), attempts.made + 1, pause,
+            )
             await asyncio.sleep(pause)
 
     async def _once(self, url: str, request: Request) -> httpx.Response:
@@ -80,10 +136,11 @@ class AsyncTransport:
         headers = {**self._headers, "prefer": self._wait, **request.headers}
         if not request.is_change:
             headers |= self._asked()
-        return await self._http.request(
+        http = self._here.http
+        return await self._deadline.send(http, http.build_request(
             request.method, url + request.path, params=request.params, headers=headers,
             content=request.content, timeout=self._timeout,
-        )
+        ))
 
     def _asked(self) -> dict[str, str]:
         """What questions say: what they must take into account."""
@@ -92,7 +149,9 @@ class AsyncTransport:
     async def is_ready(self) -> bool:
         """Whether the server says that it is ready. One attempt."""
         url = f"{self._pods.current}/readyz"
-        return (await self._http.get(url, headers=self._headers, timeout=self._timeout)).is_success
+        http = self._here.http
+        request = http.build_request("GET", url, headers=self._headers, timeout=self._timeout)
+        return (await self._deadline.send(http, request)).is_success
 
     async def ask(self, method: str, at: str, params: dict[str, str] | None = None) -> Any:
         """A question without a body; its answer in JSON."""
@@ -100,7 +159,7 @@ class AsyncTransport:
 
     async def ask_with(self, at: str, fields: object) -> Any:
         """A question with a body; its answer in JSON."""
-        content = json.dumps(fields).encode()
+        content = as_json(fields)
         return json_of(await self.send(Request("POST", at, headers=_JSON, content=content)))
 
     async def change(
@@ -108,14 +167,17 @@ class AsyncTransport:
         headers: dict[str, str] | None = None,
     ) -> Any:
         """A change that is made once, however often it is sent."""
-        content = None if fields is None else json.dumps(fields).encode()
+        content = None if fields is None else as_json(fields)
         return await self._change(method, at, content, idempotency_key, headers)
 
     async def _change(
         self, method: str, at: str, content: bytes | None, idempotency_key: str | None,
         headers: dict[str, str] | None = None,
     ) -> Any:
-        sent = {"idempotency-key": idempotency_key or uuid.uuid4().hex, **(headers or {})}
+        key = {"idempotency-key": idempotency_key} if idempotency_key is not None else {
+            "idempotency-key": uuid.uuid4().hex, "idempotency-key-lifetime": self._lifetime,
+        }
+        sent = {**key, **(headers or {})}
         if content is not None:
             sent |= _JSON
         response = await self.send(Request(method, at, headers=sent, content=content))
@@ -125,35 +187,49 @@ class AsyncTransport:
         self, at: str, items: Iterable[Item | Entry], fields: dict[str, object], named: str = "items"
     ) -> list[Any]:
         """The answers to the parts of a batch of questions, in order."""
-
-        async def ask(content: bytes) -> Any:
-            return json_of(await self.send(Request("POST", at, headers=_JSON, content=content)))
-
-        return await self._batch(items, fields, ask, named, whole=False)
+        lines, encoding = encoded(items, named)
+        kind = Kind(at, named, as_json({**encoding, **fields}), is_change=False)
+        return await self._batch(kind, lines, None)
 
     async def change_batch(
-        self, at: str, items: Iterable[Item | Entry], fields: dict[str, object], idempotency_key: str | None,
-        named: str = "items",
+        self, at: str, items: Iterable[Item | Entry | Replacement], fields: dict[str, object],
+        idempotency_key: str | None, named: str = "items",
     ) -> list[Any]:
         """The answers to the parts of a batch of changes, in order."""
+        lines, encoding = encoded(items, named)
+        kind = Kind(at, named, as_json({**encoding, **fields}), is_change=True)
+        return await self._batch(kind, lines, idempotency_key)
 
-        async def change(content: bytes) -> Any:
-            return await self._change("POST", at, content, idempotency_key)
+    async def ask_one(self, at: str, item: Item | Entry, fields: dict[str, object], named: str = "items") -> Any:
+        """The result of a question about one item."""
+        return await self._here.together.result(at, named, item, fields, is_change=False)
 
+    async def change_one(
+        self, at: str, item: Item | Entry, fields: dict[str, object], idempotency_key: str | None,
+        named: str = "items",
+    ) -> Any:
+        """The result of a change of one item."""
+        if self._coalesce_changes and idempotency_key is None:
+            return await self._here.together.result(at, named, item, fields, is_change=True)
+        answers = await self.change_batch(at, [item], fields, idempotency_key, named)
+        return answers[0]["results"][0]
+
+    async def _results(self, kind: Kind, lines: list[bytes]) -> list[Any]:
+        return [result for answer in await self._batch(kind, lines, None) for result in answer["results"]]
+
+    async def _batch(self, kind: Kind, lines: list[bytes], idempotency_key: str | None) -> list[Any]:
         # One key names one request: a batch that was split differently the
         # next time would be made twice.
-        return await self._batch(items, fields, change, named, whole=idempotency_key is not None)
-
-    async def _batch(
-        self, items: Iterable[Item | Entry], fields: dict[str, object], send: Callable[[bytes], Awaitable[Any]],
-        named: str, *, whole: bool,
-    ) -> list[Any]:
-        lines, encoding = encoded(items)
-        parts = Parts(lines, self._limits, whole=whole)
+        parts = Parts(lines, self._limits, whole=idempotency_key is not None)
         answers: list[Any] = []
         for part in parts:
+            content = body(part, kind.fields, kind.named)
             try:
-                answers.append(await send(body(part, {**encoding, **fields}, named)))
+                if kind.is_change:
+                    answers.append(await self._change("POST", kind.at, content, idempotency_key))
+                else:
+                    request = Request("POST", kind.at, headers=_JSON, content=content)
+                    answers.append(json_of(await self.send(request)))
             except CuckoodError as error:
                 if isinstance(error, ProblemError) and parts.halve(error):
                     continue
@@ -164,18 +240,34 @@ class AsyncTransport:
     @asynccontextmanager
     async def download(self, at: str) -> AsyncIterator[AsyncIterator[bytes]]:
         """The bytes of an answer of any length."""
-        url, headers = self._pods.current, {**self._headers, **self._asked()}
-        request = self._http.build_request("GET", url + at, headers=headers, timeout=self._timeout)
+        async with self._answer(at, {}) as response:
+            yield self._pieces(at, response)
+
+    @asynccontextmanager
+    async def changed(self, at: str, etag: str | None) -> AsyncIterator[tuple[str, AsyncIterator[bytes]] | None]:
+        """The same with its ETag; None if it still has this one."""
+        async with self._answer(at, {"if-none-match": etag} if etag else {}) as response:
+            if response.status_code == httpx.codes.NOT_MODIFIED:
+                yield None
+            else:
+                yield response.headers.get("etag", ""), self._pieces(at, response)
+
+    @asynccontextmanager
+    async def _answer(self, at: str, asked: dict[str, str]) -> AsyncIterator[httpx.Response]:
+        # Compressed on the way a dump has another ETag and no length, and is hardly shorter.
+        asked = {"accept-encoding": "identity", **asked}
+        http, url, headers = self._here.http, self._pods.current, {**self._headers, **self._asked(), **asked}
+        request = http.build_request("GET", url + at, headers=headers, timeout=self._timeout)
         try:
-            response = await self._http.send(request, stream=True)
-        except httpx.TransportError as error:
+            response = await http.send(request, stream=True)
+        except httpx.RequestError as error:
             self._pods.failed(url)
             raise NoAnswerError("GET", at, error) from error
         try:
-            if not response.is_success:
+            if not response.is_success and response.status_code != httpx.codes.NOT_MODIFIED:
                 await response.aread()
                 raise problem_of(response)
-            yield self._pieces(at, response)
+            yield response
         finally:
             await response.aclose()
 
@@ -183,7 +275,7 @@ class AsyncTransport:
         try:
             async for piece in response.aiter_bytes():
                 yield piece
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise NoAnswerError("GET", at, error) from error
 
     async def upload(
@@ -197,11 +289,11 @@ class AsyncTransport:
             return json_of(await self.send(request))
         url = self._pods.current
         try:
-            response = await self._http.put(
+            response = await self._here.http.put(
                 url + at, params=params, headers={**self._headers, **headers}, content=content,
                 timeout=self._timeout,
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             self._pods.failed(url)
             raise NoAnswerError("PUT", at, error) from error
         self._positions.note(response.headers)

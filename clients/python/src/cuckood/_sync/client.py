@@ -4,6 +4,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from types import TracebackType
 from typing import Literal, Self, Unpack
 
@@ -15,6 +16,7 @@ from .._models import (
 )
 from .._pods import Pods
 from .._retry import Backoff, Request
+from .._seconds import Seconds, seconds
 from ..errors import json_of
 from .filter import Filter
 from .transport import Transport, path
@@ -37,26 +39,36 @@ class Client:
     `url`: address of the server, or those of pods; without it `CUCKOOD_SERVER`, in
     which commas separate several, else http://127.0.0.1:8080.
     `api_key`: without it `CUCKOOD_API_KEY`, else none.
-    `timeout`: seconds in which one request is to be answered.
-    `patience`: seconds after the first attempt in which others may begin; 0: none.
+    `timeout`: seconds, or a `timedelta`, in which one request is to be answered, to its
+    last byte.
+    `patience`: the same, after the first attempt, in which others may begin; 0: none.
     `consistency`: `local`, or `strong` for questions about one filter that are answered
     with everything that was acknowledged before, to whomever. Without it `local`.
     `limits`: what the server takes in one request. Larger batches are split.
-    `http`: a client of httpx, for example with certificates. It is not closed.
+    `max_in_flight`: requests on their way at the same time. Others wait for a place, however
+    many they are; that is no error, and their patience begins when they have one.
+    `coalesce_changes`: of `Client`, whether single adds and deletes that are made at the
+    same time go as batches, as questions always do. A batch is made as a whole or not at all:
+    one that the server refuses has them made without the refused item.
+    `http`: a client of httpx, for example with certificates. It is not closed. It needs
+    `max_in_flight` connections: a wait for one is part of `timeout`.
 
     Use it as a context manager, or call `close()`.
     """
 
     def __init__(
-        self, url: str | Sequence[str] | None = None, *, api_key: str | None = None, timeout: float = 30.0,
-        patience: float = 60.0, consistency: Literal["local", "strong"] | None = None,
-        limits: BatchLimits | None = None, http: httpx.Client | None = None,
+        self, url: str | Sequence[str] | None = None, *, api_key: str | None = None, timeout: Seconds = 30.0,
+        patience: Seconds = 60.0, consistency: Literal["local", "strong"] | None = None,
+        limits: BatchLimits | None = None, max_in_flight: int = 64, coalesce_changes: bool = False,
+        http: httpx.Client | None = None,
     ) -> None:
-        urls = url or (os.environ.get("CUCKOOD_SERVER") or "http://127.0.0.1:8080").split(",")
+        if url is None:
+            url = (os.environ.get("CUCKOOD_SERVER") or "http://127.0.0.1:8080").split(",")
         key = api_key or os.environ.get("CUCKOOD_API_KEY")
         self._transport = Transport(
-            Pods([urls] if isinstance(urls, str) else urls), {"authorization": f"Bearer {key}"} if key else {},
-            consistency, timeout, Backoff(patience), limits or BatchLimits(), http,
+            Pods([url] if isinstance(url, str) else url), {"authorization": f"Bearer {key}"} if key else {},
+            consistency, seconds(timeout), Backoff(seconds(patience)), limits or BatchLimits(), max_in_flight,
+            coalesce_changes, http,
         )
 
     def __enter__(self) -> Self:
@@ -97,7 +109,7 @@ class Client:
 
     def lookup(
         self, items: Iterable[Item], *, filters: Iterable[str] | None = None, prefix: str | None = None,
-        first: bool = False, within_seconds: int | None = None,
+        first: bool = False, within_seconds: int | timedelta | None = None,
     ) -> FoundBody:
         """For each item the keys of the filters that contain it.
 
@@ -105,6 +117,8 @@ class Client:
         `prefix`; with `first` only up to the first that contains the item.
         `within_seconds`, of filters with windows: which of them saw the item so lately.
         """
+        if isinstance(filters, str):
+            raise TypeError(f"{filters!r} is one key, not many: pass a list of keys")
         fields: dict[str, object] = {"first": first}
         if within_seconds is not None:
             fields["within_seconds"] = within_seconds
@@ -122,7 +136,7 @@ class Client:
         """Whether the server takes requests now. Asks once."""
         try:
             return self._transport.is_ready()
-        except httpx.TransportError:
+        except httpx.RequestError:
             return False
 
     def cluster(self) -> ClusterBody:

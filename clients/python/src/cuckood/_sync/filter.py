@@ -2,24 +2,25 @@
 """One filter."""
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import timedelta
+from os import PathLike
 from typing import Any, Literal, Unpack
 
-from .._batches import Entry, Item, Replacement
-from .._each import chunks
+from .._batches import Entries, Item, Line, Replacement, entries_of, several
+from .._each import Chunk, Progress, chunks, file_chunks, opened, tell
 from .._models import (
     AddedBody, CompactionBegunBody, CompactionBody, FilterBody, FilterFields, ImportBody, LocatedBody,
 )
 from .._retry import Request
-from ..errors import FilterNotFound, ImportNotFound, json_of
+from ..errors import FilterDiffers, FilterNotFound, ImportIncomplete, ImportNotFound, json_of
 from .transport import Transport, path
 
 Download = AbstractContextManager[Iterator[bytes]]
+Changed = AbstractContextManager[tuple[str, Iterator[bytes]] | None]
 
-# One request of an import. A broken one is sent again as a whole.
-_CHUNK_LINES = 50_000
-_CHUNK_BYTES = 4 << 20
+_EMPTY = Chunk(b"")
 
 
 class Filter:
@@ -32,6 +33,8 @@ class Filter:
 
     def __init__(self, transport: Transport, key: str) -> None:
         self._transport = transport
+        if not key:
+            raise ValueError("the key of the filter is empty")
         self._path = path("filters", key)
         self.key = key
 
@@ -53,14 +56,14 @@ class Filter:
         return FilterBody.from_json(self._transport.ask("GET", self._path))
 
     def is_there(self) -> bool:
-        """Whether the filter exists."""
+        """Whether the filter itself exists; `exists(item)` asks about an item."""
         try:
             self._transport.send(Request("GET", self._path))
         except FilterNotFound:
             return False
         return True
 
-    def expire_after(self, ttl_seconds: int | None, *, idempotency_key: str | None = None) -> FilterBody:
+    def expire_after(self, ttl_seconds: int | timedelta | None, *, idempotency_key: str | None = None) -> FilterBody:
         """Lets the filter expire so many seconds from now; None: never."""
         fields = {"ttl_seconds": ttl_seconds}
         return FilterBody.from_json(self._transport.change("PATCH", self._path, fields, idempotency_key))
@@ -74,10 +77,11 @@ class Filter:
         idempotency_key: str | None = None,
     ) -> Literal["added", "refreshed", "exists", "full"]:
         """Adds an item, as `add_many`. Look at the result: a full filter answers `full`."""
-        added = self.add_many(
-            [item], only_if_absent=only_if_absent, create=create, idempotency_key=idempotency_key
+        fields = _add_fields(only_if_absent, create)
+        result: Literal["added", "refreshed", "exists", "full"] = self._transport.change_one(
+            f"{self._path}/items", item, fields, idempotency_key
         )
-        return added.results[0]  # type: ignore[return-value]
+        return result
 
     def add_many(
         self, items: Iterable[Item], *, only_if_absent: bool = False, create: FilterFields | None = None,
@@ -93,14 +97,12 @@ class Filter:
         A batch beyond the limits is sent in parts, each of which is made as a whole
         or not at all; an error's `completed` has the results of those before it.
         """
-        fields: dict[str, object] = {"only_if_absent": only_if_absent}
-        if create is not None:
-            fields["create"] = create
+        fields = _add_fields(only_if_absent, create)
         answers = self._transport.change_batch(f"{self._path}/items", items, fields, idempotency_key)
         return _added(answers)
 
     def exists(
-        self, item: Item, *, within_seconds: int | None = None, where: Mapping[str, Sequence[str]] | None = None
+        self, item: Item, *, within_seconds: int | timedelta | None = None, where: Mapping[str, Sequence[str]] | None = None
     ) -> bool:
         """Whether the filter contains the item. False is certain; True can be a false positive.
 
@@ -108,20 +110,20 @@ class Filter:
         `where`, of a filter with attributes: whether one row of the item has one of
         the listed values of each of these attributes.
         """
-        return (self.exists_many([item], within_seconds=within_seconds, where=where))[0]
+        fields = _asked_fields(within_seconds, where)
+        return bool(self._transport.ask_one(f"{self._path}/exists", item, fields))
 
     def exists_many(
-        self, items: Iterable[Item], *, within_seconds: int | None = None,
+        self, items: Iterable[Item], *, within_seconds: int | timedelta | None = None,
         where: Mapping[str, Sequence[str]] | None = None,
     ) -> list[bool]:
         """The same of many items, in their order."""
-        given = {"within_seconds": within_seconds, "where": where}
-        fields: dict[str, object] = {name: value for name, value in given.items() if value is not None}
+        fields = _asked_fields(within_seconds, where)
         return _joined(self._transport.ask_batch(f"{self._path}/exists", items, fields))
 
     def count(self, item: Item) -> int:
         """Copies of the item: never too low, too high as often as a false positive occurs."""
-        return (self.count_many([item]))[0]
+        return int(self._transport.ask_one(f"{self._path}/count", item, {}))
 
     def count_many(self, items: Iterable[Item]) -> list[int]:
         """The same of many items, in their order."""
@@ -129,7 +131,7 @@ class Filter:
 
     def delete(self, item: Item, *, idempotency_key: str | None = None) -> bool:
         """Deletes one copy of the item, as `delete_many`."""
-        return (self.delete_many([item], idempotency_key=idempotency_key))[0]
+        return bool(self._transport.change_one(f"{self._path}/items/delete", item, {}, idempotency_key))
 
     def delete_many(self, items: Iterable[Item], *, idempotency_key: str | None = None) -> list[bool]:
         """Deletes one copy of each item; whether there was one, in their order.
@@ -142,17 +144,35 @@ class Filter:
         )
 
     def add_values(
-        self, entries: Iterable[Entry], *, only_if_absent: bool = False, idempotency_key: str | None = None
+        self, entries: Entries, *, only_if_absent: bool = False, create: FilterFields | None = None,
+        idempotency_key: str | None = None,
     ) -> AddedBody:
         """Adds a value to each item, in a filter that was created with `value_bits`, or a row, in one with
-        `attributes`; results as `add_many`."""
-        fields: dict[str, object] = {"only_if_absent": only_if_absent}
+        `attributes`; results as `add_many`. `entries`: pairs, mappings as the API has them, or a mapping from
+        items to their values. `create`: parameters with which the filter is created first
+        if there is none."""
+        fields = _add_fields(only_if_absent, None)
+        entries = several(entries_of(entries))
         at = f"{self._path}/values"
+        try:
+            return _added(self._transport.change_batch(at, entries, fields, idempotency_key, "entries"))
+        except FilterNotFound:
+            if create is None:
+                raise
+        self._create_if_missing(create)
         return _added(self._transport.change_batch(at, entries, fields, idempotency_key, "entries"))
+
+    def _create_if_missing(self, fields: FilterFields) -> None:
+        try:
+            self.create(**fields)
+        except FilterDiffers:
+            # Somebody else has created it meanwhile.
+            pass
 
     def values(self, item: Item) -> list[int]:
         """The values of the item, ascending. None is missing; a value of another item can be among them."""
-        return (self.values_many([item]))[0]
+        values: list[int] = self._transport.ask_one(f"{self._path}/values/query", item, {})
+        return values
 
     def values_many(self, items: Iterable[Item]) -> list[list[int]]:
         """The same of many items, in their order."""
@@ -163,7 +183,8 @@ class Filter:
 
         None is missing; a row of another item can be among them.
         """
-        return (self.rows_many([item]))[0]
+        rows: list[dict[str, Any]] = self._transport.ask_one(f"{self._path}/values/query", item, {})
+        return rows
 
     def rows_many(self, items: Iterable[Item]) -> list[list[dict[str, Any]]]:
         """The same of many items, in their order."""
@@ -177,49 +198,88 @@ class Filter:
         `replaced`; `absent`: it was not found with the old one; `full`. Replace only what was added.
         """
         at = f"{self._path}/values/replace"
-        return _joined(self._transport.change_batch(at, entries, {}, idempotency_key, "entries"))
+        return _joined(self._transport.change_batch(at, entries_of(entries), {}, idempotency_key, "entries"))
 
     def has_value(self, item: Item, value: int) -> bool:
         """Whether the item has the value. False is certain."""
-        return (self.has_values([(item, value)]))[0]
+        return bool(self._transport.ask_one(f"{self._path}/exists", (item, value), {}, "entries"))
 
-    def has_values(self, entries: Iterable[Entry]) -> list[bool]:
+    def has_values(self, entries: Entries) -> list[bool]:
         """The same of many items with a value each, in their order."""
-        return _joined(self._transport.ask_batch(f"{self._path}/exists", entries, {}, "entries"))
+        return _joined(self._transport.ask_batch(f"{self._path}/exists", entries_of(entries), {}, "entries"))
 
-    def delete_values(self, entries: Iterable[Entry], *, idempotency_key: str | None = None) -> list[bool]:
+    def delete_values(self, entries: Entries, *, idempotency_key: str | None = None) -> list[bool]:
         """Deletes one copy of each entry; whether there was one, in their order. Delete only what was added."""
         at = f"{self._path}/values/delete"
-        return _joined(self._transport.change_batch(at, entries, {}, idempotency_key, "entries"))
+        return _joined(self._transport.change_batch(at, entries_of(entries), {}, idempotency_key, "entries"))
 
     def import_items(
-        self, items: Iterable[str | int], *, import_id: str | None = None,
-        only_if_absent: bool = False,
-    ) -> Iterator[ImportBody]:
-        """Adds any number of items, and yields the progress after each request.
+        self, items: Iterable[Line], *, import_id: str | None = None,
+        only_if_absent: bool = False, allow_partial: bool = False, on_progress: Progress | None = None,
+        create: FilterFields | None = None,
+    ) -> ImportBody:
+        """Adds any number of items, and returns the report when all are committed.
 
-        Nothing is sent unless you iterate. With an `import_id` the import is resumed
-        where it was: call again with the same items in the same order, also from
-        another process, and those that are committed are not sent again. The server
-        remembers an import for a week.
+        `items`: a list, a generator, an open file (text or binary, also of gzip), anything that
+        yields items. In a filter with values or attributes it yields entries: tuples as in
+        `add_values`, mappings as the API has them, or the lines of a file. The end of a line
+        (`\\n`, `\\r\\n`) is no part of an item, nor is a byte order mark at the beginning; empty
+        lines are skipped. An item that ends with `\\n` is imported as `{"item": item}`.
+
+        Raises `ImportIncomplete`, with the report, if lines were bad or found no room; all
+        others are imported then. With `allow_partial` the report alone says so.
+
+        `on_progress` is called with the report so far after each request, of up to 50,000
+        lines. With an `import_id` the import is resumed where it was: call again with the same
+        items in the same order, also from another process, and those that are committed are
+        not sent again. The server remembers an import for a week.
+
+        `create`: parameters of the filter if it does not exist yet, as for `create`.
         """
-        import_id = import_id or uuid.uuid4().hex
-        progress = self._progress(import_id)
-        committed = progress.committed_lines if progress else 0
-        params = {"import_id": import_id, "only_if_absent": "true" if only_if_absent else "false"}
-        sent = False
-        for chunk in chunks(items, committed, _CHUNK_LINES, _CHUNK_BYTES):
-            yield (progress := self._import(params, committed, chunk))
-            committed, sent = progress.committed_lines, True
-        if not sent:
-            yield progress or self._import(params, 0, b"")
+        return self._import_all(
+            lambda skip: chunks(items, skip), import_id, only_if_absent, allow_partial, on_progress, create
+        )
 
-    def _import(self, params: dict[str, str], committed: int, chunk: bytes) -> ImportBody:
+    def import_file(
+        self, path: str | PathLike[str], *, import_id: str | None = None,
+        only_if_absent: bool = False, allow_partial: bool = False, on_progress: Progress | None = None,
+        create: FilterFields | None = None,
+    ) -> ImportBody:
+        """Adds each line of a file, as `import_items`.
+
+        A file that begins as gzip does is unpacked. One whose name ends with `.ndjson` or
+        `.jsonl` (and `.gz` after it) has an item or entry in JSON in each line; any other one
+        text, and for a filter with values a tab and the value after each item.
+        """
+        with opened(path) as file:
+            return self._import_all(
+                lambda skip: file_chunks(file, skip), import_id, only_if_absent, allow_partial, on_progress, create
+            )
+
+    def _import_all(
+        self, chunks_after: Callable[[int], Iterator[Chunk]], import_id: str | None, only_if_absent: bool,
+        allow_partial: bool, on_progress: Progress | None, create: FilterFields | None,
+    ) -> ImportBody:
+        import_id = import_id or uuid.uuid4().hex
+        if create is not None and not self.is_there():
+            self.create(**create)
+        report = self._progress(import_id)
+        params = {"import_id": import_id, "only_if_absent": "true" if only_if_absent else "false"}
+        for chunk in chunks_after(report.committed_lines if report else 0):
+            report = self._import(params, report.committed_lines if report else 0, chunk)
+            tell(on_progress, report)
+        if report is None:
+            report = self._import(params, 0, _EMPTY)
+        if (report.bad_lines or report.full) and not allow_partial:
+            raise ImportIncomplete(report)
+        return report
+
+    def _import(self, params: dict[str, str], committed: int, chunk: Chunk) -> ImportBody:
         # Lines that were committed although their answer was lost are skipped by
         # their numbers, so the same request can be sent again.
         request = Request(
             "POST", f"{self._path}/import", params={**params, "from_line": str(committed + 1)},
-            headers={"content-type": "application/x-ndjson"}, content=chunk,
+            headers={"content-type": chunk.media_type}, content=chunk.content,
         )
         return ImportBody.from_json(json_of(self._transport.send(request)))
 
@@ -255,6 +315,11 @@ class Filter:
         """
         return self._transport.download(f"{self._path}/dump")
 
+    def dump_unless(self, etag: str | None) -> Changed:
+        """A dump with its `ETag`, or None while the filter has this one: as a context manager
+        around the pair, or None. `FilterFile.etag` is that of a file; `SyncedFilter` uses it."""
+        return self._transport.changed(f"{self._path}/dump", etag)
+
     def restore(
         self, dump: bytes | Iterable[bytes], *, replace: bool = False
     ) -> FilterBody:
@@ -272,5 +337,17 @@ def _added(answers: list[Any]) -> AddedBody:
     return AddedBody.from_json({**full, "results": _joined(answers)})
 
 
-def _joined(answers: list[dict[str, list]]) -> list:
+def _joined(answers: list[Any]) -> list[Any]:
     return [result for answer in answers for result in answer["results"]]
+
+
+def _add_fields(only_if_absent: bool, create: FilterFields | None) -> dict[str, object]:
+    fields: dict[str, object] = {"only_if_absent": only_if_absent}
+    return fields if create is None else {**fields, "create": create}
+
+
+def _asked_fields(
+    within_seconds: int | timedelta | None, where: Mapping[str, Sequence[str]] | None
+) -> dict[str, object]:
+    given = {"within_seconds": within_seconds, "where": where}
+    return {name: value for name, value in given.items() if value is not None}

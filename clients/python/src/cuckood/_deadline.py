@@ -1,0 +1,118 @@
+"""When an attempt ends at the latest. httpx has a limit for each phase of a request and for
+each piece of it, and none for all of it: who trickles is waited for without end."""
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import httpcore
+import httpx
+
+# Bytes of a body that are sent at once: as many as a socket takes.
+_PIECE = 65536
+
+# For a phase that begins when nothing is left.
+_LEAST = 0.001
+
+
+class AsyncDeadline:
+    """Of each attempt: within these seconds it has a whole answer, or an error."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    async def send(self, http: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await http.send(request)
+        except TimeoutError as error:
+            raise _late(self._seconds, request) from error
+
+
+class Deadline:
+    """The same where nothing can be broken off: each phase, and each piece that is read,
+    gets what is left for it, and between two pieces the clock is asked. So an attempt ends
+    late by one phase at most."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def send(self, http: httpx.Client, request: httpx.Request) -> httpx.Response:
+        ends = time.monotonic() + self._seconds
+        limits = dict(request.extensions["timeout"])
+
+        def at_phase(_event: str, info: dict[str, object]) -> None:
+            if isinstance(stream := info.get("return_value"), httpcore.NetworkStream):
+                _read_in_time(stream)
+            left = max(_LEAST, ends - time.monotonic())
+            phases = {phase: left if limit is None else min(left, limit) for phase, limit in limits.items()}
+            request.extensions["timeout"].update(phases)
+
+        def check() -> None:
+            if time.monotonic() > ends:
+                raise _late(self._seconds, request)
+
+        at_phase("", {})
+        request.extensions["trace"] = at_phase
+        # What a client sends that is not asynchronous.
+        request.stream = _Pieces(cast(httpx.SyncByteStream, request.stream), check)
+        _attempt.ends = ends
+        try:
+            response = http.send(request, stream=True)
+        finally:
+            _attempt.ends = math.inf
+        try:
+            response.stream = _Pieces(cast(httpx.SyncByteStream, response.stream), check)
+            response.read()
+        finally:
+            response.close()
+        return response
+
+
+class _Attempt(threading.local):
+    """Of the thread: when what it sends now has to have its answer's headers."""
+
+    ends = math.inf
+
+
+_attempt = _Attempt()
+
+
+def _read_in_time(stream: Any) -> None:
+    """Has a new connection ask the clock before each piece that it reads: headers come in
+    any number of them, and each would have all of the phase's time."""
+    read = stream.read
+
+    def read_in_time(most: int, timeout: float | None = None) -> bytes:
+        left = _attempt.ends - time.monotonic()
+        if left <= 0:
+            raise httpcore.ReadTimeout
+        bound = left if timeout is None else min(left, timeout)
+        piece: bytes = read(most, bound if bound < math.inf else None)
+        return piece
+
+    stream.read = read_in_time
+
+
+class _Pieces(httpx.SyncByteStream):
+    """A stream in pieces, with a check before each."""
+
+    def __init__(self, stream: httpx.SyncByteStream, check: Callable[[], None]) -> None:
+        self._stream = stream
+        self._check = check
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._stream:
+            for at in range(0, len(part), _PIECE):
+                self._check()
+                yield part[at : at + _PIECE]
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def _late(seconds: float, request: httpx.Request) -> httpx.TimeoutException:
+    return httpx.ReadTimeout(f"{seconds:g} s", request=request)

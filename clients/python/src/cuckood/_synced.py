@@ -1,0 +1,224 @@
+"""A file of a filter that is kept fresh in the background."""
+
+import contextlib
+import logging
+import math
+import os
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from ._batches import Item
+from ._file import FilterFile, told_bytes
+from ._seconds import Seconds, seconds
+from ._sync.filter import Filter
+from .errors import FilterFileError
+
+_log = logging.getLogger("cuckood")
+
+# The first bytes of a file, which say how long it is.
+_BEGIN = 256
+# Seconds after a download that failed before the next; longer after each that follows.
+_AGAIN = 5.0
+# What a process that was ended has left of a download is removed when it is so old.
+_LEFT = 24 * 3600
+
+
+class _Checked(NamedTuple):
+    """A file, and when its source last said that it is current, by both clocks."""
+
+    file: FilterFile
+    wall: float
+    monotonic: float
+
+    @property
+    def age(self) -> float:
+        # One clock may be set back, the other one may stand still while the machine sleeps.
+        return max(0.0, time.time() - self.wall, time.monotonic() - self.monotonic)
+
+
+class SyncedFilter:
+    """Answers from a file of a filter, which it keeps fresh, also while the server is away.
+
+    `filter`: of a `Client`, whose key may `export`. `path`: where the file is kept; it is
+    replaced by renaming, when a new one is whole and verified. The time of the file is when
+    the server last said that it is current, so other processes may open it, too.
+    `every`: seconds between two questions to the server, each longer or shorter by up to a
+    `jitter` of it. While nothing changes the answer is 304.
+    `max_age`: beyond it a "no" is none: `exists` answers None.
+    `key`: of a file that its hash key was left out of.
+
+    What is there already is used at once; without it the first download is waited for, and
+    raises what goes wrong. Later that is logged, and is `last_error`. Use it as a context
+    manager, or call `close()`. Threads may share it.
+    """
+
+    def __init__(
+        self, filter: Filter, path: str | os.PathLike[str], *, every: Seconds = 60.0, jitter: float = 0.1,
+        max_age: Seconds | None = None, key: bytes | None = None,
+    ) -> None:
+        if not 0 <= jitter < 1:
+            raise ValueError(f"jitter is {jitter}: 0 and more, and less than 1, is allowed")
+        if not seconds(every) > 0:
+            raise ValueError(f"every is {every}: a number of seconds above 0 is allowed")
+        self._filter = filter
+        self._path = Path(path)
+        self._every, self._jitter = seconds(every), jitter
+        self._max_age = None if max_age is None else seconds(max_age)
+        self._key = key
+        self._one = threading.Lock()
+        self._closed = threading.Event()
+        self.last_error: Exception | None = None
+        """Why the last question to the server had no answer; None: it had one."""
+        self._etag = ""
+        """As its source named what was fetched last."""
+        self._remove_left()
+        found = self._found()
+        self._checked = found or self._downloaded(None)
+        self._thread = threading.Thread(target=self._keep, args=(found is not None,), name="cuckood", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Keeps the file fresh no longer. A download that has begun is ended first."""
+        self._closed.set()
+        self._thread.join()
+
+    @property
+    def file(self) -> FilterFile:
+        """The file that answers now. It stays readable when another takes its place."""
+        return self._checked.file
+
+    @property
+    def age(self) -> float:
+        """Seconds since the server last said that the file is current; infinite where that is
+        not known, since this machine's clock is behind the time of the file."""
+        return self._checked.age
+
+    def exists(self, item: Item, *, within_seconds: Seconds | None = None, confirm: bool = False) -> bool | None:
+        """Whether the filter contains the item; None: unknown, since the file is older than
+        `max_age`. A "no" is certain for what was added before the file was made. With
+        `confirm` a "yes" is asked of the server, which may have forgotten the item since."""
+        return self.exists_many([item], within_seconds=within_seconds, confirm=confirm)[0]
+
+    def exists_many(
+        self, items: Iterable[Item], *, within_seconds: Seconds | None = None, confirm: bool = False
+    ) -> list[bool | None]:
+        """The same of many items, in their order."""
+        asked = list(items)
+        # Another one may take its place meanwhile.
+        checked = self._checked
+        found = checked.file.exists_many(asked, within_seconds=within_seconds)
+        is_old = self._max_age is not None and checked.age > self._max_age
+        answers: list[bool | None] = [True if it else None if is_old else False for it in found]
+        if confirm and (again := [at for at, it in enumerate(found) if it]):
+            within = None if within_seconds is None else int(seconds(within_seconds))
+            told = self._filter.exists_many([asked[at] for at in again], within_seconds=within)
+            for at, it in zip(again, told, strict=True):
+                answers[at] = it
+        return answers
+
+    def refresh(self) -> bool:
+        """Asks the server now; whether there was a new file. Raises what goes wrong."""
+        with self._one:
+            last = self._checked.file
+            try:
+                self._checked = self._downloaded(last)
+            except Exception as error:
+                self.last_error = error
+                raise
+            self.last_error = None
+            return self._checked.file is not last
+
+    def _keep(self, is_due: bool) -> None:
+        failures, pause = 0, 0.0 if is_due else self._every
+        while not self._closed.wait(pause * random.uniform(1 - self._jitter, 1 + self._jitter)):
+            try:
+                self.refresh()
+            # Whatever it is, the file has to be renewed later.
+            except Exception as error:
+                _log.warning("%s is %.0f s old and can't be renewed: %s", self._path, self.age, error)
+                pause = min(self._every, _AGAIN * 2 ** min(failures, 30))
+                failures += 1
+            else:
+                failures, pause = 0, self._every
+
+    def _found(self) -> _Checked | None:
+        """The file that is there already, if it is a right one."""
+        try:
+            file = FilterFile(self._path, key=self._key)
+            file.verify()
+            self._etag = file.etag
+            wall = self._path.stat().st_mtime
+            age = time.time() - wall
+            return _Checked(file, wall, time.monotonic() - (age if age >= 0 else math.inf))
+        except FileNotFoundError:
+            return None
+        except FilterFileError as error:
+            _log.warning("%s is fetched anew: %s", self._path, error)
+            return None
+
+    def _downloaded(self, last: FilterFile | None) -> _Checked:
+        """The file as it is now, under its name, and when that was asked."""
+        began, monotonic = time.time(), time.monotonic()
+        with self._filter.dump_unless(self._etag if last else None) as dump:
+            if dump is not None:
+                file = self._kept(dump[1], began)
+                self._etag = dump[0] or file.etag
+                return _Checked(file, began, monotonic)
+        if last is None:
+            raise FilterFileError("the server sent no file, although none was there")
+        try:
+            os.utime(self._path, (began, began))
+        except FileNotFoundError:
+            # Somebody took it away. The next process needs it.
+            return self._downloaded(None)
+        return _Checked(last, began, monotonic)
+
+    def _kept(self, pieces: Iterable[bytes], began: float) -> FilterFile:
+        """Writes a file, and gives it its name when it is found right."""
+        number, part = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.", suffix=".part")
+        try:
+            with open(number, "wb") as out:
+                for piece in _up_to_its_end(pieces):
+                    out.write(piece)
+                out.flush()
+                os.fsync(number)
+            file = FilterFile(part, key=self._key)
+            file.verify()
+            os.utime(part, (began, began))
+            os.replace(part, self._path)
+        except BaseException:
+            os.unlink(part)
+            raise
+        return file
+
+    def _remove_left(self) -> None:
+        for part in self._path.parent.glob(f".{self._path.name}.*.part"):
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - part.stat().st_mtime > _LEFT:
+                    part.unlink()
+
+
+def _up_to_its_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces of a file, which may not be longer than it says that it is."""
+    begin, size, told = b"", 0, None
+    for piece in pieces:
+        size += len(piece)
+        if told is None and len(begin := begin + piece) >= _BEGIN:
+            told = told_bytes(begin)
+        if told is not None and size > told:
+            raise FilterFileError(f"the server sent more than the {told} bytes of the file")
+        yield piece

@@ -1,0 +1,496 @@
+"""The readers of filters' files, in Python and in TypeScript: they answer as the server of
+which the files are, and refuse whatever is no such file."""
+
+import contextlib
+import json
+import math
+import os
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import unittest.mock
+import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+HERE = pathlib.Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "clients/python/src")]
+
+import cuckood  # noqa: E402
+from served import BINARY, Server  # noqa: E402
+from typescript_project import project  # noqa: E402
+
+# Items that are asked for, of each shape; more by hand.
+ASKED = int(os.environ.get("CUCKOOD_FILE_ITEMS", "1500"))
+SEED = 20261124
+
+# What a filter is made with, how many items it gets, and how many are deleted again.
+SHAPES = {
+    "12 bits": ({"capacity": 20_000, "error_rate": 0.03, "promised_growth": 1}, 15_000, 0),
+    "16 bits": ({"capacity": 20_000, "error_rate": 0.001, "promised_growth": 1}, 15_000, 0),
+    "21 bits": ({"capacity": 20_000, "error_rate": 0.0001, "promised_growth": 1}, 15_000, 0),
+    "32 bits": ({"capacity": 20_000, "error_rate": 0.000001, "promised_growth": 1}, 15_000, 0),
+    "12 bits, grown": ({"capacity": 2000, "error_rate": 0.1, "promised_growth": 16}, 25_000, 0),
+    "16 bits, grown": ({"capacity": 1000, "error_rate": 0.01, "promised_growth": 64}, 25_000, 0),
+    "21 bits, grown": ({"fingerprint_bits": 21, "capacity": 1000}, 30_000, 0),
+    "32 bits, grown": ({"capacity": 500, "error_rate": 0.000001}, 15_000, 0),
+    "within a level": ({"capacity": 2000, "error_rate": 0.1, "promised_growth": 16}, 36_000, 0),
+    "without a path": ({"capacity": 200, "error_rate": 0.1, "promised_growth": 1}, 60_000, 0),
+    "shrunk": ({"capacity": 1000, "error_rate": 0.01}, 30_000, 21_000),
+    "classic": ({"layout": "classic", "capacity": 2000}, 20_000, 2000),
+    "buckets of 3": ({"layout": "classic", "capacity": 5000, "bucket_size": 3}, 25_000, 0),
+    "4 bits of values": ({"capacity": 2000, "value_bits": 4, "values_per_item": 3, "error_rate": 0.01}, 6000, 0),
+    "12 bits of values": ({"capacity": 3000, "value_bits": 12, "values_per_item": 4}, 4000, 1000),
+    "rows": ({"capacity": 3000, "attributes": [{"name": "plan", "values": ["free", "pro"]}, {"name": "tag", "hash_bits": 6}]}, 6000, 0),
+    "window": ({"capacity": 20_000, "window_seconds": 400, "window_resolution_seconds": 20}, 15_000, 0),
+}
+WINDOWS = (None, 25, 390)
+
+
+def fill(filter, shape, chance):
+    """Fills a filter; returns items that are there, and some of which there is more than one."""
+    create, count, gone = SHAPES[shape]
+    filter.create(**create)
+    items = [f"item-{number}-{number * 2654435761 & 0xffffff:x}" for number in range(count)]
+    if "value_bits" in create:
+        entries = [(it, chance.randrange(1 << create["value_bits"])) for it in items for _ in range(chance.randint(1, 4))]
+        chance.shuffle(entries)
+        filter.add_values(entries)
+        filter.delete_values(entries[:gone])
+    elif "attributes" in create:
+        row = lambda: {"plan": chance.choice(["free", "pro"]), "tag": f"t{chance.randrange(99)}"}
+        filter.add_values([(it, row()) for it in items for _ in range(2)])
+    else:
+        filter.add_many(items)
+        if "window" != shape:
+            filter.add_many(chance.choices(items[gone:], k=500) + [items[-1]] * 500)
+        if gone:
+            filter.delete_many(items[:gone])
+    return items[gone:]
+
+
+class Files(unittest.TestCase):
+    """Files of every shape, with what the server answers."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        # A compaction would change what is there between a dump and a question.
+        cls.server = Server(BINARY, cls.directory, "--compaction-threshold", "0")
+        cls.addClassCleanup(cls.server.process.wait)
+        cls.addClassCleanup(cls.server.process.kill)
+        cls.client = cls.enterClassContext(cuckood.Client(cls.server.url("")))
+        cls.chance = random.Random(SEED)
+        cls.cases = {shape: cls.case(shape) for shape in SHAPES}
+
+    @classmethod
+    def case(cls, shape):
+        filter = cls.client.filter(shape.replace(" ", "-").replace(",", ""))
+        there = fill(filter, shape, cls.chance)
+        asked = [*cls.chance.choices(there, k=ASKED), there[-1]]
+        asked += [f"absent-{cls.chance.getrandbits(60)}" for _ in range(ASKED)]
+        asked += ["", "é" * 40, "7", "x" * 3000]
+        path = cls.directory / f"{filter.key}.cuckoo"
+        with filter.dump() as pieces:
+            path.write_bytes(b"".join(pieces))
+        case = {"path": str(path), "items": asked, "there": ASKED + 1}
+        if shape == "window":
+            case["windows"] = [cls.within(filter, asked, seconds) for seconds in WINDOWS]
+            return case
+        case |= {"exists": filter.exists_many(asked), "counts": filter.count_many(asked)}
+        if "value_bits" in SHAPES[shape][0]:
+            case["values"] = filter.values_many(asked)
+        return case
+
+    @classmethod
+    def within(cls, filter, asked, seconds):
+        """The answers, all of the same epoch, and when."""
+        while True:
+            now = time.time()
+            answers = filter.exists_many(asked, within_seconds=seconds)
+            if now // 20 == time.time() // 20:
+                return {"now": now, "seconds": seconds, "exists": answers}
+
+    def test_python_answers_as_the_server_does(self):
+        for shape, case in self.cases.items():
+            with self.subTest(shape), cuckood.FilterFile(case["path"]) as file:
+                file.verify()
+                items = case["items"]
+                for it in case.get("windows", ()):
+                    self.assertEqual(file.exists_many(items, within_seconds=it["seconds"], now=it["now"]), it["exists"])
+                if "exists" in case:
+                    began = time.monotonic()
+                    self.assertEqual(file.exists_many(items), case["exists"])
+                    took = time.monotonic() - began
+                    self.assertEqual(file.count_many(items), case["counts"])
+                    wrong = sum(case["exists"][case["there"] :])
+                    print(f"{shape}: {wrong} wrong yes of {ASKED}, {len(items) / took:.0f}/s in Python (seed {SEED})")
+                if "values" in case:
+                    self.assertEqual(file.values_many(items), case["values"])
+
+    def test_a_file_says_what_its_filter_is(self):
+        for shape, case in self.cases.items():
+            with self.subTest(shape), cuckood.FilterFile(case["path"]) as file:
+                filter = self.client.filter(pathlib.Path(case["path"]).stem)
+                it, info = file.describe(), filter.info()
+                self.assertEqual((it.items, it.layout), (info.items, info.layout))
+                if shape != "rows":
+                    self.assertEqual(it.value_bits, info.value_bits or 0)
+                self.assertEqual(it.window_seconds, info.window_seconds)
+                self.assertEqual(it.file_bytes, os.path.getsize(case["path"]))
+                self.assertEqual(it.has_attributes, shape == "rows")
+                with filter.dump_unless(file.etag) as dump:
+                    self.assertIsNone(dump)
+                with filter.dump_unless('"another"') as dump:
+                    self.assertEqual(dump[0], file.etag)
+                    self.assertEqual(b"".join(dump[1]), pathlib.Path(case["path"]).read_bytes())
+
+    def test_typescript_answers_as_the_server_and_as_python_does(self):
+        for case in self.cases.values():
+            with cuckood.FilterFile(case["path"]) as file:
+                case |= {"digest": file.verify(), "etag": file.etag}
+                if file.describe().has_attributes:
+                    case["values"] = file.values_many(case["items"])
+        cases = self.directory / "cases.json"
+        cases.write_text(json.dumps(self.cases))
+        programs = project(pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())))
+        environment = os.environ | {"CASES": str(cases), "CUCKOOD_SERVER": self.server.url("")}
+        ran = subprocess.run(["node", "--test", "--test-reporter=tap", "files.test.js"], cwd=programs, env=environment)
+        self.assertEqual(ran.returncode, 0)
+
+
+def sealed(content):
+    """A file with checksums that are right, unless it is no file at all."""
+    out = bytearray(content)
+    (pages_at,), (sums_at,) = struct.unpack_from("<Q", out, 24), struct.unpack_from("<Q", out, 72)
+    if not 256 <= pages_at <= sums_at <= len(out):
+        return bytes(content)
+    out[12:16] = bytes(4)
+    out[12:16] = struct.pack("<I", zlib.crc32(out[:pages_at]))
+    blocks = range(pages_at, sums_at, 4096)
+    sums = b"".join(struct.pack("<I", zlib.crc32(out[at : at + 4096])) for at in blocks)
+    out[sums_at : len(out) - 48] = sums
+    out[len(out) - 48 : len(out) - 40] = struct.pack("<II", zlib.crc32(sums), 0)
+    return bytes(out)
+
+
+class Damaged(unittest.TestCase):
+    """Files that are small enough to try much with them: those of the fuzzer."""
+
+    # The first ones are there.
+    THERE = 20
+    ITEMS = [struct.pack("<I", number) for number in range(60)]
+
+    def setUp(self):
+        self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.files = [it.read_bytes() for it in sorted((HERE.parent.parent / "fuzz/seeds/file").iterdir())]
+        self.files = [it for it in self.files if it.startswith(b"CUCKFILE")]
+        self.assertGreaterEqual(len(self.files), 10)
+        self.chance = random.Random(SEED)
+
+    def opened(self, content):
+        path = self.directory / "file"
+        path.unlink(missing_ok=True)
+        path.write_bytes(content)
+        return cuckood.FilterFile(path)
+
+    def answers(self, file, item):
+        """All that a file says of an item; None where it refuses to."""
+        said = []
+        for ask in (lambda: file.exists(item, now=1e9), lambda: file.count(item, now=1e9), lambda: file.values(item)):
+            try:
+                said.append(ask())
+            except cuckood.FilterFileError as error:
+                self.assertTrue(str(error))
+                said.append(None)
+        return said
+
+    def test_what_is_cut_off_or_added_to_is_refused(self):
+        for whole in self.files:
+            ends = [0, 1, 255, 256, 4096, len(whole) - 48, len(whole) - 1, *self.chance.choices(range(len(whole)), k=40)]
+            for end in ends:
+                with self.assertRaises(cuckood.FilterFileError):
+                    self.opened(whole[:end])
+            with self.assertRaisesRegex(cuckood.FilterFileError, "added to"):
+                self.opened(whole + b"\0")
+
+    def test_of_other_formats_versions_and_features_each_is_named(self):
+        whole = self.files[0]
+        for content, said in (
+            (b"no such file" * 99, "no file of a filter"),
+            (whole[:8] + b"\2\0" + whole[10:], "version 2"),
+            (sealed(whole[:160] + b"\x10" + whole[161:]), r"does not know \(bits 0x"),
+        ):
+            with self.assertRaisesRegex(cuckood.FilterFileError, said):
+                self.opened(content)
+
+    def test_a_flipped_bit_is_refused_and_changes_no_answer(self):
+        for whole in self.files:
+            with self.opened(whole) as file:
+                right = [self.answers(file, item) for item in self.ITEMS]
+                self.assertEqual([it[0] for it in right[: self.THERE]], [True] * self.THERE)
+            for _ in range(40):
+                content = bytearray(whole)
+                at = self.chance.randrange(len(content))
+                content[at] ^= 1 << self.chance.randrange(8)
+                try:
+                    file = self.opened(content)
+                except cuckood.FilterFileError:
+                    continue
+                with file:
+                    with self.assertRaises(cuckood.FilterFileError, msg=f"byte {at}, seed {SEED}"):
+                        file.verify()
+                    for item, answer in zip(self.ITEMS, right, strict=True):
+                        for said, told in zip(self.answers(file, item), answer, strict=True):
+                            self.assertIn(said, (told, None))
+
+    def test_what_is_hostile_with_right_checksums_answers_or_is_refused(self):
+        opened = 0
+        for whole in self.files:
+            for number in range(60):
+                content = bytearray(whole)
+                # Of the header and of what lies behind it.
+                places = range(16, 256) if number % 2 else range(4096, len(content) - 48)
+                for _ in range(self.chance.choice((1, 3, 400))):
+                    content[self.chance.choice(places)] = self.chance.choice((0, 1, 0x7F, 0xFF, self.chance.randrange(256)))
+                try:
+                    file = self.opened(sealed(content))
+                except cuckood.FilterFileError:
+                    continue
+                with file:
+                    opened += 1
+                    for item in self.ITEMS[:40]:
+                        self.answers(file, item)
+        self.assertGreater(opened, 100)
+
+    def test_typescript_refuses_and_answers_as_python_does(self):
+        cases = []
+        for number, whole in enumerate(self.files):
+            (self.directory / f"{number}.whole").write_bytes(whole)
+            for turn in range(40):
+                content = bytearray(whole)
+                places = range(0, 256) if turn % 3 == 0 else range(len(content))
+                for _ in range(self.chance.choice((1, 1, 200))):
+                    content[self.chance.choice(places)] ^= 1 << self.chance.randrange(8)
+                if turn % 4 == 3:
+                    content = sealed(content)
+                answers = None
+                with contextlib.suppress(cuckood.FilterFileError):
+                    with self.opened(content) as file:
+                        answers = [self.answers(file, item) for item in self.ITEMS]
+                path = self.directory / f"{number}-{turn}.damaged"
+                path.write_bytes(content)
+                cases.append({"path": str(path), "answers": answers})
+        (self.directory / "damaged.json").write_text(json.dumps({"items": [it.hex() for it in self.ITEMS], "cases": cases}))
+        programs = project(pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())))
+        ran = subprocess.run(
+            ["node", "--test", "--test-reporter=tap", "damaged.test.js"], cwd=programs,
+            env=os.environ | {"DAMAGED": str(self.directory / "damaged.json")},
+        )
+        self.assertEqual(ran.returncode, 0)
+
+
+class Handing(ThreadingHTTPServer):
+    """Hands out a file by its `ETag`, or what it is told to."""
+
+    daemon_threads = True
+
+    def __init__(self, content):
+        self.content = content
+        self.etag = '"1"'
+        self.statuses = []
+        self.is_broken = False
+        super().__init__(("127.0.0.1", 0), _Hand)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class _Hand(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        it = self.server
+        status = 503 if it.is_broken else 304 if self.headers.get("if-none-match") == it.etag else 200
+        it.statuses.append(status)
+        self.send_response_only(status)
+        self.send_header("etag", it.etag)
+        if status != 304:
+            self.send_header("content-length", str(len(it.content)))
+        self.end_headers()
+        if status != 304:
+            self.wfile.write(it.content)
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        content = json.dumps({"results": [False] * len(asked["items"])}).encode()
+        self.send_response_only(200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+class Synced(unittest.TestCase):
+    """A file that is kept fresh."""
+
+    def setUp(self):
+        self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.path = self.directory / "guests.cuckoo"
+        files = HERE.parent.parent / "fuzz/seeds/file"
+        self.first, second = ((files / name).read_bytes() for name in ("slots-of-16-bits", "slots-of-12-bits"))
+        # One change more than the first.
+        self.second = sealed(second[:232] + bytes([second[232] + 1]) + second[233:])
+        self.server = Handing(self.first)
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        self.hand(self.first)
+        client = self.enterContext(cuckood.Client(self.server.url, patience=0))
+        self.filter = client.filter("guests")
+
+    def hand(self, content):
+        """Hands out a file, with its own ETag."""
+        path = self.directory / "handed"
+        path.write_bytes(content)
+        with cuckood.FilterFile(path) as file:
+            self.server.etag, self.server.content = file.etag, content
+        path.unlink()
+
+    def synced(self, **options):
+        return self.enterContext(cuckood.SyncedFilter(self.filter, self.path, **{"every": 3600, **options}))
+
+    def wait(self, is_so):
+        deadline = time.monotonic() + 30
+        while not is_so():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def test_a_file_is_fetched_once_and_polled_by_its_etag(self):
+        synced = self.synced()
+        self.assertEqual(self.path.read_bytes(), self.first)
+        self.assertFalse(synced.refresh())
+        self.assertEqual(self.server.statuses, [200, 304])
+        self.hand(self.second)
+        before = synced.file
+        self.assertTrue(synced.refresh())
+        self.assertEqual(self.path.read_bytes(), self.second)
+        # Who asks the old one meanwhile still gets its answers.
+        before.verify()
+        self.assertEqual([it.name for it in self.directory.iterdir()], [self.path.name])
+        self.assertLess(synced.age, 30)
+
+    def test_it_is_kept_fresh_in_the_background(self):
+        synced = self.synced(every=0.02)
+        self.hand(self.second)
+        self.wait(lambda: synced.file.describe().etag == self.server.etag)
+        self.assertEqual(self.path.read_bytes(), self.second)
+        self.server.is_broken = True
+        self.wait(lambda: synced.last_error is not None)
+        self.assertIsInstance(synced.exists("ada"), bool)
+        self.server.is_broken = False
+        self.wait(lambda: synced.last_error is None)
+
+    def test_what_is_there_is_used_while_the_server_is_away(self):
+        self.path.write_bytes(self.first)
+        os.utime(self.path, (time.time() - 500,) * 2)
+        self.server.is_broken = True
+        synced = self.synced(max_age=400, jitter=0)
+        absent = next(it for it in map(str, range(999)) if not synced.file.exists(it))
+        self.assertTrue(490 < synced.age < 600, synced.age)
+        self.assertIsNone(synced.exists(absent))
+        self.server.is_broken = False
+        self.assertFalse(synced.refresh())
+        self.assertIs(synced.exists(absent), False)
+        # The next process knows when that was.
+        self.assertLess(time.time() - self.path.stat().st_mtime, 60)
+
+    def test_what_a_file_says_is_as_old_as_that_file(self):
+        self.path.write_bytes(self.first)
+        os.utime(self.path, (time.time() - 500,) * 2)
+        self.server.is_broken = True
+        synced = self.synced(max_age=400)
+        absent = next(it for it in map(str, range(999)) if not synced.file.exists(it))
+        self.wait(lambda: synced.last_error is not None)
+        self.server.is_broken = False
+        ask = cuckood.FilterFile.exists_many
+
+        def renewed_meanwhile(file, items, **options):
+            synced.refresh()
+            return ask(file, items, **options)
+
+        with unittest.mock.patch.object(cuckood.FilterFile, "exists_many", renewed_meanwhile):
+            self.assertIsNone(synced.exists(absent))
+        self.assertIsNone(synced.last_error)
+        self.assertIs(synced.exists(absent), False)
+
+    def test_a_file_of_the_future_is_of_unknown_age(self):
+        self.path.write_bytes(self.first)
+        os.utime(self.path, (time.time() + 10_000,) * 2)
+        self.server.is_broken = True
+        synced = self.synced(max_age=400)
+        self.assertEqual(synced.age, math.inf)
+        absent = next(it for it in map(str, range(999)) if not synced.file.exists(it))
+        self.assertIsNone(synced.exists(absent))
+
+    def test_a_file_that_was_taken_away_is_fetched_again(self):
+        synced = self.synced()
+        self.path.unlink()
+        synced.refresh()
+        self.assertEqual(self.path.read_bytes(), self.first)
+        self.assertEqual(self.server.statuses, [200, 304, 200])
+
+    def test_it_is_kept_fresh_whatever_goes_wrong(self):
+        synced = self.synced(every=0.02)
+        with unittest.mock.patch.object(synced, "_downloaded", side_effect=RuntimeError("the client is closed")):
+            self.wait(lambda: isinstance(synced.last_error, RuntimeError))
+        self.wait(lambda: synced.last_error is None)
+
+    def test_a_yes_is_asked_of_the_server_if_it_must_be_current(self):
+        synced = self.synced()
+        # The server that hands out files has none of the items.
+        there = Damaged.ITEMS[0]
+        self.assertIs(synced.exists(there), True)
+        self.assertIs(synced.exists(there, confirm=True), False)
+
+    def test_what_is_no_right_file_never_gets_the_name(self):
+        self.path.write_bytes(b"something else")
+        synced = self.synced()
+        self.assertEqual(self.path.read_bytes(), self.first)
+        damaged = bytearray(self.second)
+        damaged[-100] ^= 1
+        for content in (bytes(damaged), self.second[:-1], self.second + b"\0", b"no file", b""):
+            self.server.content, self.server.etag = content, '"2"'
+            with self.assertRaises(cuckood.FilterFileError):
+                synced.refresh()
+            self.assertEqual(self.path.read_bytes(), self.first)
+        self.assertEqual([it.name for it in self.directory.iterdir()], [self.path.name])
+        self.assertIsInstance(synced.exists("ada"), bool)
+
+    def test_without_a_file_and_a_server_it_says_why(self):
+        self.server.is_broken = True
+        with self.assertRaises(cuckood.Unavailable):
+            cuckood.SyncedFilter(self.filter, self.path)
+        for wrong in ({"every": 0}, {"jitter": 1}, {"jitter": -0.1}):
+            with self.assertRaises(ValueError):
+                cuckood.SyncedFilter(self.filter, self.path, **wrong)
+
+    def test_typescript_does_so_too(self):
+        programs = project(pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())))
+        environment = {}
+        for name, content in (("FIRST", self.first), ("SECOND", self.second)):
+            environment[name] = str(self.directory / name)
+            (self.directory / name).write_bytes(content)
+        ran = subprocess.run(
+            ["node", "--test", "--test-reporter=tap", "synced.test.js"], cwd=programs, env=os.environ | environment,
+        )
+        self.assertEqual(ran.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
