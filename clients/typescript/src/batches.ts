@@ -9,15 +9,16 @@ export type Item = string | number | bigint | Uint8Array;
 /** A value for each attribute of a filter, by its name. */
 export type Row = Record<string, string>;
 
-/** An item and a value, or a row. */
-export type Entry = { item: Item; value: number } | { item: Item; attributes: Row };
+/** An item and a value, or a row: as an object or as a pair, so that a `Map` has entries, too. */
+export type Entry =
+  | { item: Item; value: number } | { item: Item; attributes: Row } | readonly [item: Item, value: number | Row];
 
 /** An item, the value or row that it has, and what comes in its place. */
-export interface Replacement {
-  item: Item;
-  from: number | Row;
-  to: number | Row;
-}
+export type Replacement =
+  | { item: Item; from: number | Row; to: number | Row } | readonly [item: Item, from: number | Row, to: number | Row];
+
+/** Several of something. A string or bytes are one item, so neither is taken for several. */
+export type Many<T> = Iterable<T> & object;
 
 /**
  * What the server takes in one request: `--max-batch-items`, `--max-body-bytes`.
@@ -35,33 +36,75 @@ const SMALLER_PASS = new Set([
 // Room for the other fields of a body.
 const BODY_BYTES = 64 << 10;
 
+/** What a batch is of. */
+export type Named = "items" | "entries";
+
 /** Items, or entries, in JSON, and the fields that say how the items are encoded. */
 export interface Encoded {
   items: string[];
   fields: { encoding?: "base64" };
 }
 
-export function encoded(items: Iterable<Item | Entry | Replacement>): Encoded {
-  const all = [...items];
-  const hasBytes = all.some((item) => (isEntry(item) ? item.item : item) instanceof Uint8Array);
-  const lineOf = hasBytes ? inBase64 : line;
-  const lines = all.map((item) => {
-    if (!isEntry(item)) return lineOf(item);
-    const { item: of, ...values } = item;
-    for (const value of Object.values(values) as (number | Row)[]) {
-      if (typeof value === "object" && value !== null) continue;
-      if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is no value: a value is an integer`);
-    }
-    return `{"item":${lineOf(of)},${JSON.stringify(values).slice(1)}`;
-  });
+export function encoded(items: Many<Item | Entry | Replacement>, named: Named): Encoded {
+  const all = several(items);
+  for (const item of all) {
+    if (isEntry(item) === (named === "entries")) continue;
+    throw new TypeError(isEntry(item)
+      ? `${said(item)} is no item: an item is a string, a number, a bigint or a Uint8Array; several are added with addMany, entries with addValues`
+      : `${said(item)} is no entry: an entry is an item with a value or a row, such as ["ada", 17]`);
+  }
+  const hasBytes = all.some((item) => itemOf(item) instanceof Uint8Array);
+  const lines = all.map((item) => lineOf(item, hasBytes ? inBase64 : line));
   return { items: lines, fields: hasBytes ? { encoding: "base64" } : {} };
 }
 
-function isEntry(item: Item | Entry | Replacement): item is Entry | Replacement {
-  return typeof item === "object" && item !== null && !(item instanceof Uint8Array) && "item" in item;
+function isEntry(item: unknown): boolean {
+  return typeof item === "object" && item !== null && !(item instanceof Uint8Array);
 }
 
-function inBase64(item: Item): string {
+/** Items that can be read twice. */
+export function several<T>(items: Many<T>): T[] {
+  if (typeof items === "object" && items !== null && Symbol.iterator in items && !ArrayBuffer.isView(items)) {
+    return [...items];
+  }
+  throw new TypeError(`several items are an iterable of them, such as an array, not ${said(items)}`);
+}
+
+/** A value in a message. */
+export function said(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value !== "object" || value === null) return String(value);
+  const name = value.constructor?.name ?? "value";
+  return `${/^[AEIO]/.test(name) ? "an" : "a"} ${name}`;
+}
+
+/** An item or entry in JSON. */
+export function lineOf(item: unknown, ofItem: (item: unknown) => string): string {
+  if (typeof item !== "object" || item === null || item instanceof Uint8Array) return ofItem(item);
+  const { item: of, ...values } = Array.isArray(item) ? named(item) : (item as Record<string, unknown>);
+  for (const value of Object.values(values)) {
+    if (typeof value === "object" && value !== null) continue;
+    if (!Number.isSafeInteger(value)) throw new RangeError(`${String(value)} is no value: a value is an integer`);
+  }
+  const fields = Object.entries(values).map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`);
+  return `{"item":${ofItem(of)}${fields.join("")}}`;
+}
+
+/** The fields of an entry that is a pair, or of a replacement of three. */
+function named([item, ...values]: readonly unknown[]): Record<string, unknown> {
+  if (values.length === 0 || values.length > 2) {
+    throw new TypeError("an array that is no entry: an entry is an item and a value or a row, a replacement an item and two");
+  }
+  if (values.length === 2) return { item, from: values[0], to: values[1] };
+  return typeof values[0] === "object" ? { item, attributes: values[0] } : { item, value: values[0] };
+}
+
+function itemOf(item: Item | Entry | Replacement): unknown {
+  if (Array.isArray(item)) return item[0];
+  return typeof item === "object" && item !== null && "item" in item ? item.item : item;
+}
+
+function inBase64(item: unknown): string {
   if (!(item instanceof Uint8Array)) line(item);
   const bytes = item instanceof Uint8Array ? item : Buffer.from(String(item));
   return JSON.stringify(Buffer.from(bytes).toString("base64"));
@@ -76,7 +119,7 @@ export function line(item: unknown): string {
     if (Number.isSafeInteger(item)) return String(item === 0 ? 0 : item);
     throw new RangeError(`${item} is no safe integer: pass a bigint or a string`);
   }
-  throw new TypeError(`${String(item)} is no item: an item is a string, a number, a bigint or, except in imports, a Uint8Array`);
+  throw new TypeError(`${said(item)} is no item: an item is a string, a number, a bigint or, except in imports, a Uint8Array`);
 }
 
 /** The body of a request for a part. */
@@ -136,24 +179,4 @@ function split(items: string[], limits: BatchLimits): string[][] {
   });
   parts.push(items.slice(begin));
   return parts;
-}
-
-/** Chunks of NDJSON, without the first `skip` items. */
-export async function* chunks(
-  items: Iterable<unknown> | AsyncIterable<unknown>, skip: number, maxLines: number, maxBytes: number,
-): AsyncGenerator<string> {
-  let [lines, size, number] = [[] as string[], 0, 0];
-  for await (const item of items) {
-    number += 1;
-    if (number <= skip) continue;
-    const text = `${line(item)}\n`;
-    const bytes = Buffer.byteLength(text);
-    if (lines.length > 0 && (lines.length >= maxLines || size + bytes > maxBytes)) {
-      yield lines.join("");
-      [lines, size] = [[], 0];
-    }
-    lines.push(text);
-    size += bytes;
-  }
-  if (lines.length > 0) yield lines.join("");
 }

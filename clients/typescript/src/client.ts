@@ -1,11 +1,12 @@
-import type { BatchLimits, Item } from "./batches.js";
+import type { BatchLimits, Item, Many } from "./batches.js";
+import type { Fetch } from "./connections.js";
 import { Filter, type ExistsOptions } from "./filter.js";
 import type {
   BackupBody, BackupListBody, ClusterBody, FilterFields, FilterLineBody, FilterListBody, FoundBody, PreviewBody,
 } from "./models/types.gen.js";
 import { Pods } from "./pods.js";
 import { backoff } from "./retry.js";
-import { Transport, path } from "./transport.js";
+import { type CallOptions, Transport, path } from "./transport.js";
 
 /** How a server is reached and asked. */
 export interface ClientOptions {
@@ -17,9 +18,19 @@ export interface ClientOptions {
   /** API key; without it `CUCKOOD_API_KEY`, else none. */
   apiKey?: string;
   /** Seconds in which one request is to be answered, 30 by default. */
-  timeout?: number;
+  timeoutSeconds?: number;
   /** Seconds after the first attempt in which others may begin, 60 by default; 0: none. */
-  patience?: number;
+  patienceSeconds?: number;
+  /**
+   * Requests that are under way at a time, 64 by default. The rest wait, which costs
+   * neither timeout nor patience. Dumps, restores and downloads are not counted.
+   */
+  maxInFlight?: number;
+  /**
+   * Whether single items that are added or deleted at the same time go as one
+   * request, as those that are asked for do. It is committed as a whole or not at all.
+   */
+  coalesceChanges?: boolean;
   /**
    * `local`, or `strong` for questions about one filter that are answered with
    * everything that was acknowledged before, to whomever. Without it `local`.
@@ -27,7 +38,17 @@ export interface ClientOptions {
   consistency?: "local" | "strong";
   /** What the server takes in one request. Larger batches are split. */
   limits?: BatchLimits;
+  /** Sent with each request. */
+  headers?: Record<string, string>;
+  /** In place of connections of its own, for example with a proxy or certificates. */
+  fetch?: Fetch;
 }
+
+// A misspelled option would be a silent default.
+const OPTIONS = new Set([
+  "url", "apiKey", "timeoutSeconds", "patienceSeconds", "maxInFlight", "coalesceChanges", "consistency", "limits", "headers",
+  "fetch",
+]);
 
 /**
  * A cuckood server, or a cluster of them.
@@ -44,17 +65,30 @@ export interface ClientOptions {
 export class Client {
   readonly #transport: Transport;
 
-  constructor(options: ClientOptions = {}) {
+  /** Of the server at this address, or the pods at these, or, without one, at that of the environment. */
+  constructor(url: string | URL | readonly string[], options?: Omit<ClientOptions, "url">);
+  constructor(options?: ClientOptions);
+  constructor(...given: [(string | URL | readonly string[] | ClientOptions)?, ClientOptions?]) {
+    const options = checked(given.length === 0 ? {} : asOptions(given[0], given[1]));
     const urls = options.url ?? (process.env["CUCKOOD_SERVER"] || "http://127.0.0.1:8080").split(",");
     const key = options.apiKey ?? process.env["CUCKOOD_API_KEY"];
-    this.#transport = new Transport(
-      new Pods(typeof urls === "string" ? [urls] : urls),
-      key ? { authorization: `Bearer ${key}` } : {},
-      options.consistency,
-      options.timeout ?? 30,
-      backoff(options.patience ?? 60),
-      options.limits ?? { items: 250_000, bytes: 32 << 20 },
-    );
+    const headers = Object.fromEntries(new Headers(options.headers));
+    this.#transport = new Transport({
+      pods: new Pods(typeof urls === "string" ? urls.split(",") : urls),
+      headers: { ...(key && { authorization: `Bearer ${key}` }), ...headers },
+      consistency: options.consistency,
+      timeoutSeconds: options.timeoutSeconds ?? 30,
+      backoff: backoff(options.patienceSeconds ?? 60),
+      maxInFlight: options.maxInFlight ?? 64,
+      coalesceChanges: options.coalesceChanges ?? false,
+      limits: options.limits ?? { items: 250_000, bytes: 32 << 20 },
+      fetch: options.fetch,
+    });
+  }
+
+  /** Ends the calls that are under way, refuses others, and closes the connections. */
+  close(): void {
+    this.#transport.close();
   }
 
   /** Address of the server, or of the pod that is asked now. */
@@ -68,10 +102,12 @@ export class Client {
   }
 
   /** All filters whose keys start with `prefix`, in byte order; one request for `page` of them. */
-  async *filters(prefix = "", page = 1000): AsyncGenerator<FilterLineBody, void> {
+  async *filters(
+    prefix = "", { page = 1000, ...options }: { page?: number } & CallOptions = {},
+  ): AsyncGenerator<FilterLineBody, void> {
     const query: Record<string, string> = { prefix, limit: String(page) };
     for (;;) {
-      const listed = await this.#transport.ask<FilterListBody>("/filters", query);
+      const listed = await this.#transport.ask<FilterListBody>("/filters", options, query);
       yield* listed.filters;
       if (listed.next_cursor == null) return;
       query["cursor"] = listed.next_cursor;
@@ -79,8 +115,8 @@ export class Client {
   }
 
   /** What a filter with these parameters would be; nothing is created. */
-  async preview(fields: FilterFields): Promise<PreviewBody> {
-    return this.#transport.askWith("/preview", fields);
+  async preview(fields: FilterFields, options: CallOptions = {}): Promise<PreviewBody> {
+    return this.#transport.askWith("/preview", fields, options);
   }
 
   /**
@@ -90,14 +126,12 @@ export class Client {
    * of them saw the item so lately.
    */
   async lookup(
-    items: Iterable<Item>,
+    items: Many<Item>,
     ask: ({ filters: string[] } | { prefix: string }) & { first?: boolean } & ExistsOptions,
   ): Promise<FoundBody> {
-    const { withinSeconds, ...fields } = ask;
-    const answers = await this.#transport.askBatch<FoundBody>("/lookup", items, {
-      ...fields,
-      ...(withinSeconds !== undefined && { within_seconds: withinSeconds }),
-    });
+    const { withinSeconds, signal, ...asked } = ask;
+    const fields = { ...asked, ...(withinSeconds !== undefined && { within_seconds: withinSeconds }) };
+    const answers = await this.#transport.askBatch<FoundBody>({ at: "/lookup", fields }, items, { signal });
     return {
       results: answers.flatMap((answer) => answer.results),
       missing_filters: [...new Set(answers.flatMap((answer) => answer.missing_filters))],
@@ -105,36 +139,61 @@ export class Client {
   }
 
   /** Whether the server takes requests now. Asks once. */
-  async isReady(): Promise<boolean> {
+  async isReady(options: CallOptions = {}): Promise<boolean> {
     try {
-      return await this.#transport.isWell("/readyz");
+      return await this.#transport.isWell("/readyz", options.signal);
     } catch {
+      options.signal?.throwIfAborted();
       return false;
     }
   }
 
   /** The lanes and pods of the cluster, as far as the asked pod knows. */
-  async cluster(): Promise<ClusterBody> {
-    return this.#transport.ask("/cluster");
+  async cluster(options: CallOptions = {}): Promise<ClusterBody> {
+    return this.#transport.ask("/cluster", options);
   }
 
   /** The backups, newest first. */
-  async backups(): Promise<BackupListBody> {
-    return this.#transport.ask("/admin/backups");
+  async backups(options: CallOptions = {}): Promise<BackupListBody> {
+    return this.#transport.ask("/admin/backups", options);
   }
 
   /** Starts a backup. Throws `ProblemError` `backup_running` if one is running. */
-  async createBackup(): Promise<BackupBody> {
-    return this.#transport.send({ method: "POST", path: "/admin/backups", repeatable: false });
+  async createBackup(options: CallOptions = {}): Promise<BackupBody> {
+    return this.#transport.send({ method: "POST", path: "/admin/backups", repeatable: false, signal: options.signal });
   }
 
   /** The state of a backup. */
-  async backup(id: string): Promise<BackupBody> {
-    return this.#transport.ask(path("admin", "backups", id, "status"));
+  async backup(id: string, options: CallOptions = {}): Promise<BackupBody> {
+    return this.#transport.ask(path("admin", "backups", id, "status"), options);
   }
 
   /** A complete backup, a tar archive. */
-  async downloadBackup(id: string): Promise<ReadableStream<Uint8Array>> {
-    return this.#transport.download(path("admin", "backups", id));
+  async downloadBackup(id: string, options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    return this.#transport.download(path("admin", "backups", id), options);
   }
+}
+
+/** What a caller gave, which JavaScript does not check. */
+function asOptions(server: string | URL | readonly string[] | ClientOptions | undefined, more?: ClientOptions): ClientOptions {
+  if (server instanceof URL) return { ...more, url: server.href };
+  if (typeof server === "string" || server === undefined || Array.isArray(server)) {
+    return { ...more, url: server as string | readonly string[] };
+  }
+  if (typeof server === "object" && server !== null) return server as ClientOptions;
+  throw new TypeError(`${String(server)} is no address of a server`);
+}
+
+function checked(options: ClientOptions): ClientOptions {
+  for (const [name, value] of Object.entries(options)) {
+    if (!OPTIONS.has(name)) throw new TypeError(`${name} is no option of Client: it knows ${[...OPTIONS].join(", ")}`);
+    if (name === "url" && (value === undefined || value.length === 0)) {
+      throw new TypeError("url is empty: give the address of the server, or leave it out to use CUCKOOD_SERVER");
+    }
+  }
+  const { timeoutSeconds = 30, patienceSeconds = 60, maxInFlight = 64 } = options;
+  if (!(timeoutSeconds > 0 && timeoutSeconds < Infinity)) throw new RangeError("timeoutSeconds is a number above 0");
+  if (!(patienceSeconds >= 0)) throw new RangeError("patienceSeconds is a number from 0");
+  if (!(maxInFlight >= 1 && Number.isInteger(maxInFlight))) throw new RangeError("maxInFlight is an integer from 1");
+  return options;
 }

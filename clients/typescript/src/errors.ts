@@ -1,4 +1,4 @@
-import type { ProblemField } from "./models/types.gen.js";
+import type { ImportBody, ProblemField } from "./models/types.gen.js";
 
 /** All errors of this package but `TypeError` and `RangeError`. */
 export class CuckoodError extends Error {
@@ -21,6 +21,31 @@ export class NoAnswerError extends CuckoodError {
   }
 }
 
+/**
+ * An import reached its end, but lines were bad, or found no room in the filter. All
+ * others are imported. `report` says which.
+ */
+export class ImportIncomplete extends CuckoodError {
+  readonly report: ImportBody;
+
+  constructor(report: ImportBody) {
+    const { bad_lines, first_bad_lines, full, full_reason } = report;
+    const named = first_bad_lines.slice(0, 5).map((it) => `line ${it.line}: ${it.reason}`);
+    const why = [
+      ...(bad_lines > 0 ? [`${bad_lines} bad (${named.join(", ")})`] : []),
+      ...(full > 0 ? [`${full} without room (${full_reason})`] : []),
+    ];
+    super(`of ${report.committed_lines} lines ${why.join(" and ")}; allowPartial takes that`);
+    this.report = report;
+  }
+}
+
+/**
+ * Bytes are no file of a filter, not all of one, damaged or of a newer version; or the
+ * question is none for them.
+ */
+export class FilterFileError extends CuckoodError {}
+
 /** What answers is no cuckood server. */
 export class NotUnderstoodError extends CuckoodError {}
 
@@ -35,7 +60,7 @@ export interface ProblemDetails {
   /** Identifies the request in the server's log. */
   requestId?: string | undefined;
   /** Seconds after which to try again, if the server says so. */
-  retryAfter?: number | undefined;
+  retryAfterSeconds?: number | undefined;
   /** The refused or differing fields. */
   errors?: readonly ProblemField[] | undefined;
 }
@@ -46,7 +71,7 @@ export class ProblemError extends CuckoodError {
   readonly code: string;
   readonly detail: string;
   readonly requestId: string | undefined;
-  readonly retryAfter: number | undefined;
+  readonly retryAfterSeconds: number | undefined;
   readonly errors: readonly ProblemField[];
 
   constructor(problem: ProblemDetails) {
@@ -55,7 +80,7 @@ export class ProblemError extends CuckoodError {
     this.code = problem.code;
     this.detail = problem.detail;
     this.requestId = problem.requestId;
-    this.retryAfter = problem.retryAfter;
+    this.retryAfterSeconds = problem.retryAfterSeconds;
     this.errors = problem.errors ?? [];
   }
 }
@@ -87,8 +112,12 @@ export class Unavailable extends ProblemError {}
 /** 507: a quota is used up, or the disk is full. */
 export class OutOfSpace extends ProblemError {}
 
+/** What happened, in words. */
 function reason(error: unknown): string {
+  // Of a name with several addresses each has its own.
+  if (error instanceof AggregateError && error.errors.length > 0) return [...new Set(error.errors.map(reason))].join("; ");
   if (!(error instanceof Error)) return String(error);
   // fetch says only that it failed; its cause says why.
-  return error.cause instanceof Error ? error.cause.message : error.message;
+  if (error.cause !== undefined) return reason(error.cause);
+  return error.message || String((error as { code?: string }).code ?? error.name);
 }

@@ -1,24 +1,26 @@
 import { randomUUID } from "node:crypto";
-import { type Entry, type Item, type Replacement, chunks } from "./batches.js";
-import { FilterNotFound, ImportNotFound } from "./errors.js";
+import { type Entry, type Item, type Many, type Replacement, several } from "./batches.js";
+import { onAbort, onStillness } from "./calls.js";
+import { CuckoodError, FilterNotFound, ImportIncomplete, ImportNotFound, NotUnderstoodError } from "./errors.js";
 import type {
   AddedBody, CompactionBegunBody, CompactionBody, CountsBody, FilterBody, FilterFields, FlagsBody, ImportBody,
   LocatedBody, ReplacedBody, ValueListsBody,
 } from "./models/types.gen.js";
-import { type Bytes, type Transport, path } from "./transport.js";
+import { type ImportSource, Lines, linesOfFile } from "./sources.js";
+import type { Changed } from "./synced.js";
+import { type Batch, type Bytes, type CallOptions, type ChangeOptions, type Transport, path } from "./transport.js";
 
-// One request of an import. A broken one is sent again as a whole.
-const CHUNK_LINES = 50_000;
-const CHUNK_BYTES = 4 << 20;
+const CHUNK = { lines: 50_000, bytes: 4 << 20, seconds: 5 };
 
-/** Of a change. */
-export interface ChangeOptions {
-  /**
-   * A key of your own, so that the change is also made once if your program is
-   * restarted and calls again within 24 hours. A batch with such a key is never
-   * split. Without it each change gets a random one.
-   */
-  idempotencyKey?: string;
+/** What became of an item that was to be added. */
+export type AddResult = "added" | "refreshed" | "exists" | "full";
+
+/** What became of an entry that was to have another value. */
+export type ReplaceResult = "replaced" | "absent" | "full";
+
+/** Results of adding, in the order of the items; if one is `full`, why and what helps. */
+export interface Added extends Omit<AddedBody, "results"> {
+  results: AddResult[];
 }
 
 /** Of adding. */
@@ -30,7 +32,7 @@ export interface AddOptions extends ChangeOptions {
 }
 
 /** Of questions. */
-export interface ExistsOptions {
+export interface ExistsOptions extends CallOptions {
   /** Of a filter with a window: whether it was seen within the last so many seconds. */
   withinSeconds?: number;
 }
@@ -42,11 +44,17 @@ export interface WhereOptions extends ExistsOptions {
 }
 
 /** Of imports. */
-export interface ImportOptions {
+export interface ImportOptions extends CallOptions {
   /** A name by which the import can be resumed. */
   importId?: string;
   /** Do not add items that the filter already contains. */
   onlyIfAbsent?: boolean;
+  /** Parameters with which the filter is created if there is none. */
+  create?: FilterFields;
+  /** Take lines that are bad or find no room as a part of the report, not as an error. */
+  allowPartial?: boolean;
+  /** Called after each request, of up to 50,000 lines, with the report so far. */
+  onProgress?: (report: ImportBody) => void | Promise<void>;
 }
 
 /** A filter by its key. All errors are `CuckoodError`; without the filter `FilterNotFound`. */
@@ -57,6 +65,7 @@ export class Filter {
 
   /** Made by `Client.filter`. */
   constructor(transport: Transport, key: string) {
+    if (key === "") throw new RangeError("the key of the filter is empty");
     this.key = key;
     this.#transport = transport;
     this.#path = path("filters", key);
@@ -69,18 +78,18 @@ export class Filter {
    */
   async create(fields: FilterFields = {}, options: ChangeOptions & { onlyNew?: boolean } = {}): Promise<FilterBody> {
     const headers: Record<string, string> = options.onlyNew ? { "if-none-match": "*" } : {};
-    return this.#transport.change("PUT", this.#path, fields, options.idempotencyKey, headers);
+    return this.#transport.change("PUT", this.#path, fields, options, headers);
   }
 
   /** Its parameters, how full it is, its false-positive rate. */
-  async info(): Promise<FilterBody> {
-    return this.#transport.ask(this.#path);
+  async info(options: CallOptions = {}): Promise<FilterBody> {
+    return this.#transport.ask(this.#path, options);
   }
 
-  /** Whether the filter exists. */
-  async isThere(): Promise<boolean> {
+  /** Whether there is the filter itself. */
+  async isThere(options: CallOptions = {}): Promise<boolean> {
     try {
-      await this.info();
+      await this.info(options);
       return true;
     } catch (error) {
       if (error instanceof FilterNotFound) return false;
@@ -89,18 +98,18 @@ export class Filter {
   }
 
   /** Lets the filter expire so many seconds from now; null: never. */
-  async expireAfter(ttlSeconds: number | null, options: ChangeOptions = {}): Promise<FilterBody> {
-    return this.#transport.change("PATCH", this.#path, { ttl_seconds: ttlSeconds }, options.idempotencyKey);
+  async expireAfter(seconds: number | null, options: ChangeOptions = {}): Promise<FilterBody> {
+    return this.#transport.change("PATCH", this.#path, { ttl_seconds: seconds }, options);
   }
 
   /** Deletes the whole filter. */
   async drop(options: ChangeOptions = {}): Promise<void> {
-    return this.#transport.change("DELETE", this.#path, undefined, options.idempotencyKey);
+    return this.#transport.change("DELETE", this.#path, undefined, options);
   }
 
   /** Adds an item, as `addMany`. Look at the result: a full filter answers `full`. */
-  async add(item: Item, options: AddOptions = {}): Promise<"added" | "refreshed" | "exists" | "full"> {
-    return (await this.addMany([item], options)).results[0]!;
+  async add(item: Item, options: AddOptions = {}): Promise<AddResult> {
+    return (await this.#transport.changeOne(this.#adding(options), item, options)) as AddResult;
   }
 
   /**
@@ -113,45 +122,47 @@ export class Filter {
    * A batch beyond the limits is sent in parts, each of which is made as a whole or
    * not at all; an error's `completed` has the results of those before it.
    */
-  async addMany(items: Iterable<Item>, options: AddOptions = {}): Promise<AddedBody> {
-    const fields = {
-      only_if_absent: options.onlyIfAbsent ?? false,
-      ...(options.create && { create: options.create }),
-    };
-    const answers = await this.#transport.changeBatch<AddedBody>(
-      `${this.#path}/items`, items, fields, options.idempotencyKey,
-    );
-    return added(answers);
+  async addMany(items: Many<Item>, options: AddOptions = {}): Promise<Added> {
+    return added(await this.#transport.changeBatch<Added>(this.#adding(options), items, options));
   }
 
-  /** Whether the filter contains the item. False is certain; true can be a false positive. */
+  #adding({ onlyIfAbsent = false, create }: AddOptions): Batch {
+    return this.#batch("items", { only_if_absent: onlyIfAbsent, ...(create && { create }) });
+  }
+
+  /**
+   * Whether the filter contains the item. False is certain; true can be a false
+   * positive. Items that are asked for one by one at the same time go as batches.
+   */
   async exists(item: Item, options: WhereOptions = {}): Promise<boolean> {
-    return (await this.existsMany([item], options))[0]!;
+    return (await this.#transport.askOne(this.#asking(options), item, options)) as boolean;
   }
 
   /** The same of many items, in their order. */
-  async existsMany(items: Iterable<Item>, options: WhereOptions = {}): Promise<boolean[]> {
-    const { withinSeconds, where } = options;
-    const fields = {
+  async existsMany(items: Many<Item>, options: WhereOptions = {}): Promise<boolean[]> {
+    return joined(await this.#transport.askBatch<FlagsBody>(this.#asking(options), items, options));
+  }
+
+  #asking({ withinSeconds, where }: WhereOptions): Batch {
+    return this.#batch("exists", {
       ...(withinSeconds !== undefined && { within_seconds: withinSeconds }),
       ...(where !== undefined && { where }),
-    };
-    return joined(await this.#transport.askBatch<FlagsBody>(`${this.#path}/exists`, items, fields));
+    });
   }
 
   /** Copies of the item: never too low, too high as often as a false positive occurs. */
-  async count(item: Item): Promise<number> {
-    return (await this.countMany([item]))[0]!;
+  async count(item: Item, options: CallOptions = {}): Promise<number> {
+    return (await this.#transport.askOne(this.#batch("count"), item, options)) as number;
   }
 
   /** The same of many items, in their order. */
-  async countMany(items: Iterable<Item>): Promise<number[]> {
-    return joined(await this.#transport.askBatch<CountsBody>(`${this.#path}/count`, items, {}));
+  async countMany(items: Many<Item>, options: CallOptions = {}): Promise<number[]> {
+    return joined(await this.#transport.askBatch<CountsBody>(this.#batch("count"), items, options));
   }
 
   /** Deletes one copy of the item, as `deleteMany`. */
   async delete(item: Item, options: ChangeOptions = {}): Promise<boolean> {
-    return (await this.deleteMany([item], options))[0]!;
+    return (await this.#transport.changeOne(this.#batch("items/delete"), item, options)) as boolean;
   }
 
   /**
@@ -160,29 +171,35 @@ export class Filter {
    * Delete only what was added: deleting another item can remove the fingerprint of
    * one that was. Batches are split as in `addMany`.
    */
-  async deleteMany(items: Iterable<Item>, options: ChangeOptions = {}): Promise<boolean[]> {
-    const at = `${this.#path}/items/delete`;
-    return joined(await this.#transport.changeBatch<FlagsBody>(at, items, {}, options.idempotencyKey));
+  async deleteMany(items: Many<Item>, options: ChangeOptions = {}): Promise<boolean[]> {
+    return joined(await this.#transport.changeBatch<FlagsBody>(this.#batch("items/delete"), items, options));
   }
 
-  /** Adds a value to each item, in a filter that was created with `value_bits`; results as of `addMany`. */
-  async addValues(
-    entries: Iterable<Entry>, options: ChangeOptions & { onlyIfAbsent?: boolean } = {},
-  ): Promise<AddedBody> {
-    const fields = { only_if_absent: options.onlyIfAbsent ?? false };
-    return added(await this.#transport.changeBatch<AddedBody>(
-      `${this.#path}/values`, entries, fields, options.idempotencyKey, "entries",
-    ));
+  /**
+   * Adds a value to each item, in a filter that was created with `value_bits`, or a
+   * row, in one with `attributes`; results as of `addMany`.
+   */
+  async addValues(entries: Many<Entry>, options: AddOptions = {}): Promise<Added> {
+    const batch = this.#batch("values", { only_if_absent: options.onlyIfAbsent ?? false }, "entries");
+    const all = several(entries);
+    const add = (): Promise<Added[]> => this.#transport.changeBatch<Added>(batch, all, options);
+    try {
+      return added(await add());
+    } catch (error) {
+      if (!(error instanceof FilterNotFound) || options.create === undefined) throw error;
+    }
+    await this.create(options.create, { signal: options.signal });
+    return added(await add());
   }
 
   /** The values of the item, ascending. None is missing; a value of another item can be among them. */
-  async values(item: Item): Promise<number[]> {
-    return (await this.valuesMany([item]))[0]!;
+  async values(item: Item, options: CallOptions = {}): Promise<number[]> {
+    return (await this.#transport.askOne(this.#batch("values/query"), item, options)) as number[];
   }
 
   /** The same of many items, in their order. */
-  async valuesMany(items: Iterable<Item>): Promise<number[][]> {
-    const answers = await this.#transport.askBatch<ValueListsBody>(`${this.#path}/values/query`, items, {});
+  async valuesMany(items: Many<Item>, options: CallOptions = {}): Promise<number[][]> {
+    const answers = await this.#transport.askBatch<ValueListsBody>(this.#batch("values/query"), items, options);
     return joined(answers) as number[][];
   }
 
@@ -190,13 +207,13 @@ export class Filter {
    * The rows of the item, in a filter with attributes: of an exact one the value, of a
    * hashed one its bits. None is missing; a row of another item can be among them.
    */
-  async rows(item: Item): Promise<Record<string, string | number>[]> {
-    return (await this.rowsMany([item]))[0]!;
+  async rows(item: Item, options: CallOptions = {}): Promise<Record<string, string | number>[]> {
+    return (await this.#transport.askOne(this.#batch("values/query"), item, options)) as Record<string, string | number>[];
   }
 
   /** The same of many items, in their order. */
-  async rowsMany(items: Iterable<Item>): Promise<Record<string, string | number>[][]> {
-    const answers = await this.#transport.askBatch<ValueListsBody>(`${this.#path}/values/query`, items, {});
+  async rowsMany(items: Many<Item>, options: CallOptions = {}): Promise<Record<string, string | number>[][]> {
+    const answers = await this.#transport.askBatch<ValueListsBody>(this.#batch("values/query"), items, options);
     return joined(answers) as Record<string, string | number>[][];
   }
 
@@ -205,68 +222,107 @@ export class Filter {
    * `replaced`; `absent`: it was not found with the old one; `full`. Replace only what
    * was added.
    */
-  async replaceValues(entries: Iterable<Replacement>, options: ChangeOptions = {}): Promise<string[]> {
-    const at = `${this.#path}/values/replace`;
-    const changed = this.#transport.changeBatch<ReplacedBody>(at, entries, {}, options.idempotencyKey, "entries");
-    return joined(await changed) as string[];
+  async replaceValues(entries: Many<Replacement>, options: ChangeOptions = {}): Promise<ReplaceResult[]> {
+    const batch = this.#batch("values/replace", {}, "entries");
+    return joined(await this.#transport.changeBatch<ReplacedBody>(batch, entries, options)) as ReplaceResult[];
   }
 
   /** Whether the item has the value. False is certain. */
-  async hasValue(item: Item, value: number): Promise<boolean> {
-    return (await this.hasValues([{ item, value }]))[0]!;
+  async hasValue(item: Item, value: number, options: CallOptions = {}): Promise<boolean> {
+    return (await this.#transport.askOne(this.#batch("exists", {}, "entries"), { item, value }, options)) as boolean;
   }
 
-  /** The same of many items with a value each, in their order. */
-  async hasValues(entries: Iterable<Entry>): Promise<boolean[]> {
-    return joined(await this.#transport.askBatch<FlagsBody>(`${this.#path}/exists`, entries, {}, "entries"));
+  /** The same of many items with a value, or row, each, in their order. */
+  async hasValues(entries: Many<Entry>, options: CallOptions = {}): Promise<boolean[]> {
+    return joined(await this.#transport.askBatch<FlagsBody>(this.#batch("exists", {}, "entries"), entries, options));
   }
 
   /** Deletes one copy of each entry; whether there was one, in their order. Delete only what was added. */
-  async deleteValues(entries: Iterable<Entry>, options: ChangeOptions = {}): Promise<boolean[]> {
-    const at = `${this.#path}/values/delete`;
-    return joined(await this.#transport.changeBatch<FlagsBody>(at, entries, {}, options.idempotencyKey, "entries"));
+  async deleteValues(entries: Many<Entry>, options: ChangeOptions = {}): Promise<boolean[]> {
+    const batch = this.#batch("values/delete", {}, "entries");
+    return joined(await this.#transport.changeBatch<FlagsBody>(batch, entries, options));
   }
 
   /**
-   * Adds any number of items, and yields the progress after each request.
+   * Adds any number of items, or entries, while it reads them, and returns the report.
    *
-   * Nothing is sent unless you iterate. With an `importId` the import is resumed
-   * where it was: call again with the same items in the same order, also from
-   * another process, and those that are committed are not sent again. The server
-   * remembers an import for a week.
+   * Throws `ImportIncomplete`, with the report, if lines were bad or found no room; all
+   * others are imported then. With an `importId` the import is resumed where it was:
+   * call again with the same items in the same order, also from another process, and
+   * those that are committed are not sent again. The server remembers an import for a
+   * week.
    */
-  async *importItems(
-    items: Iterable<string | number | bigint> | AsyncIterable<string | number | bigint>, options: ImportOptions = {},
-  ): AsyncGenerator<ImportBody, void> {
-    const importId = options.importId ?? randomUUID();
-    const query = { import_id: importId, only_if_absent: String(options.onlyIfAbsent ?? false) };
-    let progress = await this.#progress(importId);
-    let sent = false;
-    for await (const chunk of chunks(items, progress?.committed_lines ?? 0, CHUNK_LINES, CHUNK_BYTES)) {
-      progress = await this.#import(query, progress?.committed_lines ?? 0, chunk);
-      sent = true;
-      yield progress;
-    }
-    if (!sent) yield progress ?? (await this.#import(query, 0, ""));
+  async importItems(source: ImportSource, options: ImportOptions = {}): Promise<ImportBody> {
+    options.signal?.throwIfAborted();
+    // Before anything is awaited: some sources do not wait.
+    return this.#importAll(new Lines(source), options);
   }
 
-  async #import(query: Record<string, string>, committed: number, content: string): Promise<ImportBody> {
-    // Lines that were committed although their answer was lost are skipped by their
-    // numbers, so the same request can be sent again.
-    return this.#transport.send({
-      method: "POST", path: `${this.#path}/import`, query: { ...query, from_line: String(committed + 1) },
-      headers: { "content-type": "application/x-ndjson" }, content,
+  /**
+   * Adds each line of a file, as `importItems`. A file that begins as gzip does is
+   * unpacked. One whose name ends with `.ndjson` or `.jsonl` (and `.gz` after it) has an
+   * item or entry in JSON in each line; any other one text, and for a filter with values a
+   * tab and the value after each item.
+   */
+  async importFile(file: string | URL, options: ImportOptions = {}): Promise<ImportBody> {
+    options.signal?.throwIfAborted();
+    return this.#importAll(await linesOfFile(file), options);
+  }
+
+  async #importAll(lines: Lines, options: ImportOptions): Promise<ImportBody> {
+    const { signal } = options;
+    let forget: (() => void)[] = [];
+    const ended = new Promise<never>((_, reject) => {
+      const still = "the source of the import has not ended, and nothing is left that could end it: what it reads was closed";
+      forget = [onAbort(signal, () => reject(signal?.reason)), onStillness(() => reject(new CuckoodError(still)))];
     });
+    try {
+      // Also while the source has others wait.
+      return await Promise.race([ended, this.#import(lines, options)]);
+    } catch (error) {
+      lines.end();
+      throw error;
+    } finally {
+      forget.forEach((it) => it());
+    }
+  }
+
+  async #import(lines: Lines, options: ImportOptions): Promise<ImportBody> {
+    const { signal, create, importId = randomUUID() } = options;
+    signal?.throwIfAborted();
+    if (create !== undefined && !(await this.isThere(options))) await this.create(create, { signal });
+    let report = await this.#progress(importId, options);
+    let sent = report?.committed_lines ?? 0;
+    const request = {
+      method: "POST", path: `${this.#path}/import`, signal,
+      headers: { "content-type": await lines.mediaType() },
+    };
+    const send = async (content: Uint8Array | string, count: number): Promise<ImportBody> => {
+      // Lines that were committed although their answer was lost are skipped by their
+      // numbers, so the same request can be sent again.
+      const query = { import_id: importId, only_if_absent: String(options.onlyIfAbsent ?? false), from_line: String(sent + 1) };
+      const progress = await this.#transport.send<ImportBody>({ ...request, query, content });
+      sent += count;
+      if (progress.committed_lines < sent) {
+        throw new NotUnderstoodError(`${sent} lines of the import ${importId} were sent, and ${progress.committed_lines} are committed`);
+      }
+      await options.onProgress?.(progress);
+      return progress;
+    };
+    for await (const { content, lines: count } of lines.chunks(sent, CHUNK)) report = await send(content, count);
+    report ??= await send("", 0);
+    if (!options.allowPartial && (report.bad_lines > 0 || report.full > 0)) throw new ImportIncomplete(report);
+    return report;
   }
 
   /** How far an import is. Throws `ImportNotFound`. */
-  async importProgress(importId: string): Promise<ImportBody> {
-    return this.#transport.ask(`${this.#path}${path("imports", importId)}`);
+  async importProgress(importId: string, options: CallOptions = {}): Promise<ImportBody> {
+    return this.#transport.ask(`${this.#path}${path("imports", importId)}`, options);
   }
 
-  async #progress(importId: string): Promise<ImportBody | undefined> {
+  async #progress(importId: string, options: CallOptions): Promise<ImportBody | undefined> {
     try {
-      return await this.importProgress(importId);
+      return await this.importProgress(importId, options);
     } catch (error) {
       if (error instanceof ImportNotFound) return undefined;
       throw error;
@@ -275,34 +331,46 @@ export class Filter {
 
   /** Starts to remove the newest sub-filters, after many deletes. */
   async compact(options: ChangeOptions = {}): Promise<CompactionBegunBody> {
-    return this.#transport.change("POST", `${this.#path}/compact`, undefined, options.idempotencyKey);
+    return this.#transport.change("POST", `${this.#path}/compact`, undefined, options);
   }
 
   /** The state of the compaction. */
-  async compaction(): Promise<CompactionBody> {
-    return this.#transport.ask(`${this.#path}/compaction`);
+  async compaction(options: CallOptions = {}): Promise<CompactionBody> {
+    return this.#transport.ask(`${this.#path}/compaction`, options);
   }
 
   /** The slots in which the item may lie. */
-  async locate(item: string | number | bigint): Promise<LocatedBody> {
-    return this.#transport.ask(`${this.#path}/locate`, { item: String(item) });
+  async locate(item: string | number | bigint, options: CallOptions = {}): Promise<LocatedBody> {
+    return this.#transport.ask(`${this.#path}/locate`, options, { item: String(item) });
   }
 
   /** A consistent copy of the filter. Its end is reached only if the copy is whole. */
-  async dump(): Promise<ReadableStream<Uint8Array>> {
-    return this.#transport.download(`${this.#path}/dump`);
+  async dump(options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    return this.#transport.download(`${this.#path}/dump`, options);
+  }
+
+  /**
+   * A dump, or undefined while the filter has this `ETag`, which is that of a `FilterFile`.
+   * `SyncedFilter` uses it.
+   */
+  async dumpUnless(etag: string | undefined, options: CallOptions = {}): Promise<Changed | undefined> {
+    return this.#transport.downloadUnless(etag, `${this.#path}/dump`, options);
   }
 
   /**
    * Makes the filter from a dump; with `replace` in place of one that exists. Not
    * sent again if no answer arrives: ask `info()` what is there then.
    */
-  async restore(dump: Bytes, options: { replace?: boolean } = {}): Promise<FilterBody> {
-    return this.#transport.upload(`${this.#path}/dump`, options.replace ? { replace: "true" } : {}, dump);
+  async restore(dump: Bytes, options: { replace?: boolean } & CallOptions = {}): Promise<FilterBody> {
+    return this.#transport.upload(`${this.#path}/dump`, options.replace ? { replace: "true" } : {}, dump, options);
+  }
+
+  #batch(name: string, fields: object = {}, named: Batch["named"] = "items"): Batch {
+    return { at: `${this.#path}/${name}`, fields, named };
   }
 }
 
-function added(answers: AddedBody[]): AddedBody {
+function added(answers: Added[]): Added {
   // Later parts only repeat why the filter is full.
   const full = answers.find((answer) => answer.full_reason !== undefined);
   return { ...full, results: answers.flatMap((answer) => answer.results) };

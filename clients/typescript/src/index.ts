@@ -1,11 +1,20 @@
 /** Client of cuckood: named cuckoo filters over HTTP. Begin with `Client`. */
-export type { BatchLimits, Entry, Item, Replacement, Row } from "./batches.js";
+export type { BatchLimits, Entry, Item, Many, Replacement, Row } from "./batches.js";
 export { Client, type ClientOptions } from "./client.js";
+export type { Fetch } from "./connections.js";
 export * from "./errors.js";
-export { type AddOptions, type ChangeOptions, type ExistsOptions, Filter, type ImportOptions } from "./filter.js";
+export { type FileDescription, FilterFile, type FileOptions } from "./file.js";
+export {
+  type AddOptions, type AddResult, type Added, type ExistsOptions, Filter, type ImportOptions, type ReplaceResult,
+  type WhereOptions,
+} from "./filter.js";
 export type {
-  AddedBody, BackupBody, BackupListBody, ClusterBody, CompactionBegunBody, CompactionBody, FilterBody, FilterFields,
+  BackupBody, BackupListBody, ClusterBody, CompactionBegunBody, CompactionBody, FilterBody, FilterFields,
   FilterLineBody, FoundBody, ImportBody, LocatedBody, PreviewBody, ProblemField, StageBody, SubFilterBody,
-  ValueListsBody,
 } from "./models/types.gen.js";
-export type { Bytes } from "./transport.js";
+export { keptAt } from "./kept.js";
+export {
+  type Changed, FileAt, type FileSource, type FileStore, SyncedFilter, type SyncedExistsOptions, type SyncedOptions,
+} from "./synced.js";
+export type { ImportItem, ImportSource } from "./sources.js";
+export type { Bytes, CallOptions, ChangeOptions } from "./transport.js";

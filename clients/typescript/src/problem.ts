@@ -36,7 +36,7 @@ export function problemOf(status: number, headers: Headers, text: string): Probl
     detail: body.detail ?? "the answer does not say why",
     requestId: headers.get("x-request-id") ?? undefined,
     // A proxy may send a date; the backoff alone is a fair answer to that.
-    retryAfter: wait !== null && /^\d+$/.test(wait) ? Number(wait) : undefined,
+    retryAfterSeconds: wait !== null && /^\d+$/.test(wait) ? Number(wait) : undefined,
     errors: body.errors,
   });
 }

@@ -56,10 +56,11 @@ export class Attempts {
 
   /** The pause after an attempt without an answer; throws if it was the last. */
   afterSilence(request: Attempted, error: unknown): number {
-    const { name, cause } = error as { name?: string; cause?: { code?: string } };
-    const wasNeverSent = error instanceof NotReached || NEVER_SENT.has(cause?.code ?? "");
-    // What fetch refuses to send has no cause, and the next attempt would meet it, too.
-    const passes = (cause !== undefined || name === "TimeoutError") && (request.repeatable || wasNeverSent);
+    const { code, cause } = error as { code?: string; cause?: { code?: string } };
+    const wasNeverSent = error instanceof NotReached || NEVER_SENT.has(cause?.code ?? code ?? "");
+    // What fetch refuses to send is a TypeError without a cause, and the next attempt would meet it, too.
+    const lasts = error instanceof TypeError && cause === undefined;
+    const passes = !lasts && (request.repeatable || wasNeverSent);
     return this.#pause(passes, true, 0, new NoAnswerError(request.method, request.path, error));
   }
 
@@ -68,7 +69,7 @@ export class Attempts {
     const passes =
       (NOT_DONE_STATUS.has(problem.status) && !UNKNOWN_CODES.has(problem.code)) ||
       (request.repeatable && (PASSING_STATUS.has(problem.status) || PASSING_CODES.has(problem.code)));
-    return this.#pause(passes, this.turnsAway(problem), problem.retryAfter ?? 0, problem);
+    return this.#pause(passes, this.turnsAway(problem), problem.retryAfterSeconds ?? 0, problem);
   }
 
   /** Whether another pod may answer otherwise. */

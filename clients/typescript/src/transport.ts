@@ -1,21 +1,67 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
-import { type BatchLimits, type Entry, type Item, Parts, type Replacement, body, encoded } from "./batches.js";
+import { type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, encoded } from "./batches.js";
+import { Calls, pause, within } from "./calls.js";
+import { Coalescer, type SendAll } from "./coalescer.js";
+import { Connections, type Fetch } from "./connections.js";
 import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
+import { Gate } from "./gate.js";
 import { type Pods, Positions } from "./pods.js";
 import { problemOf } from "./problem.js";
 import { Reach } from "./reach.js";
 import { Attempts, type Backoff } from "./retry.js";
+import type { Changed } from "./synced.js";
 
 /** What can be sent as a body of any length. */
 export type Bytes = Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 const JSON_BODY = { "content-type": "application/json" };
 
-/** What a batch is of. */
-type Named = "items" | "entries";
+// The server keeps no answers for longer.
+const LONGEST_LIFETIME = 24 * 3600;
 
-interface Request {
+/** What a batch is of. */
+
+/** What a batch consists of. */
+type Part = Item | Entry | Replacement;
+
+/** Of every call. */
+export interface CallOptions {
+  /** Ends the call early. A change may be made or not then. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Of a change. */
+export interface ChangeOptions extends CallOptions {
+  /**
+   * A key of your own, so that the change is also made once if your program is
+   * restarted and calls again within 24 hours. A batch with such a key is never
+   * split. Without it each change gets a random one.
+   */
+  idempotencyKey?: string | undefined;
+}
+
+/** A batch of one route. */
+export interface Batch {
+  at: string;
+  fields: object;
+  named?: Named;
+}
+
+/** How a server is asked. */
+export interface TransportOptions {
+  pods: Pods;
+  headers: Record<string, string>;
+  consistency: string | undefined;
+  timeoutSeconds: number;
+  backoff: Backoff;
+  maxInFlight: number;
+  coalesceChanges: boolean;
+  limits: BatchLimits;
+  /** In place of connections of its own. */
+  fetch: Fetch | undefined;
+}
+
+interface Request extends CallOptions {
   method: string;
   path: string;
   query?: Record<string, string>;
@@ -40,26 +86,24 @@ export function path(...parts: string[]): string {
 
 /** A server, or the pods of a cluster, and how patiently they are asked. */
 export class Transport {
+  readonly #options: TransportOptions;
   readonly #pods: Pods;
   readonly #reach: Reach;
   readonly #positions = new Positions();
-  readonly #headers: Record<string, string>;
   readonly #ofQuestions: Record<string, string>;
-  readonly #timeout: number;
-  readonly #backoff: Backoff;
-  readonly #limits: BatchLimits;
+  readonly #calls = new Calls();
+  readonly #connections = new Connections();
+  readonly #fetch: Fetch;
+  readonly #gate: Gate;
+  readonly #coalescer = new Coalescer<Part>();
 
-  constructor(
-    pods: Pods, headers: Record<string, string>, consistency: string | undefined, timeout: number,
-    backoff: Backoff, limits: BatchLimits,
-  ) {
-    this.#pods = pods;
-    this.#reach = new Reach(pods.length);
-    this.#headers = headers;
-    this.#ofQuestions = consistency === undefined ? {} : { "cuckood-consistency": consistency };
-    this.#timeout = timeout;
-    this.#backoff = backoff;
-    this.#limits = limits;
+  constructor(options: TransportOptions) {
+    this.#options = options;
+    this.#pods = options.pods;
+    this.#reach = new Reach(options.pods.length);
+    this.#ofQuestions = options.consistency === undefined ? {} : { "cuckood-consistency": options.consistency };
+    this.#gate = new Gate(options.maxInFlight);
+    this.#fetch = options.fetch ?? this.#connections.fetch;
   }
 
   /** Address of the pod that is asked now. */
@@ -67,56 +111,70 @@ export class Transport {
     return this.#pods.current;
   }
 
-  /** The body of a good answer. */
+  /** Ends all calls, and closes the connections. */
+  close(): void {
+    this.#calls.close();
+    this.#connections.close();
+  }
+
+  /** The body of a good answer. Patience begins when there is room for the request. */
   async send<T>(request: Request): Promise<T> {
-    const attempts = new Attempts(this.#backoff, this.#pods.length);
+    return this.#calls.run(request.signal, (signal) => this.#gate.run(signal, () => this.#attempt<T>(request, signal)));
+  }
+
+  async #attempt<T>(request: Request, signal: AbortSignal): Promise<T> {
+    const attempts = new Attempts(this.#options.backoff, this.#pods.length);
     const attempted = { repeatable: true, ...request };
     for (;;) {
       const url = this.#pods.current;
-      let pause: number;
+      let wait: number;
       try {
-        const answer = await this.#once(url, request);
+        const answer = await this.#once(url, request, signal);
         if (answer.ok) return this.#parsed(url, answer.text);
         const problem = problemOf(answer.status, answer.headers, answer.text);
         if (problem.code === "invalid_position" && this.#positions.forget()) continue;
         if (attempts.turnsAway(problem)) this.#pods.failed(url);
-        pause = attempts.afterProblem(attempted, problem);
+        wait = attempts.afterProblem(attempted, problem);
       } catch (error) {
+        signal.throwIfAborted();
         if (error instanceof CuckoodError) throw error;
         this.#pods.failed(url);
-        pause = attempts.afterSilence(attempted, error);
+        wait = attempts.afterSilence(attempted, error);
       }
-      await sleep(pause * 1000);
+      await pause(wait, signal);
     }
   }
 
-  /** Whether a question is answered well. One attempt. */
-  async isWell(at: string): Promise<boolean> {
-    return (await this.#once(this.#pods.current, { method: "GET", path: at })).ok;
+  /** Whether a question is answered well. One attempt, which waits for no other. */
+  async isWell(at: string, signal: AbortSignal | undefined): Promise<boolean> {
+    const ask = (ends: AbortSignal): Promise<Answer> => this.#once(this.#pods.current, { method: "GET", path: at }, ends);
+    return (await this.#calls.run(signal, ask)).ok;
   }
 
-  async #once(url: string, request: Request): Promise<Answer> {
-    await this.#reach.check(url);
-    const isChange = request.headers !== undefined && "idempotency-key" in request.headers;
-    const response = await fetch(addressOf(url, request.path, request.query), {
-      method: request.method,
-      headers: {
-        ...this.#headers,
-        // The server stops work for which nobody waits any longer.
-        prefer: `wait=${this.#timeout.toFixed(3)}`,
-        ...(isChange ? {} : this.#asked()),
-        ...request.headers,
-      },
-      // Its types are those of browsers, which know no bytes of Node.
-      body: (request.content ?? null) as BodyInit | null,
-      redirect: "manual",
-      signal: AbortSignal.timeout(this.#timeout * 1000),
+  async #once(url: string, request: Request, signal: AbortSignal): Promise<Answer> {
+    return within(this.#options.timeoutSeconds, signal, async (ends) => {
+      await this.#reach.check(url);
+      const isChange = request.headers !== undefined && "idempotency-key" in request.headers;
+      const response = await this.#fetch(addressOf(url, request.path, request.query), {
+        method: request.method,
+        headers: {
+          ...this.#options.headers,
+          // The server stops work for which nobody waits any longer.
+          prefer: `wait=${this.#options.timeoutSeconds.toFixed(3)}`,
+          ...(isChange ? {} : this.#asked()),
+          ...request.headers,
+        },
+        // Its types are those of browsers, which know no bytes of Node.
+        body: (request.content ?? null) as BodyInit | null,
+        redirect: "manual",
+        signal: ends,
+      });
+      const { ok, status, headers } = response;
+      const answer = { ok, status, headers, text: await response.text() };
+      this.#reach.answered(url);
+      this.#positions.note(headers);
+      return answer;
     });
-    const { ok, status, headers } = response;
-    const answer = { ok, status, headers, text: await response.text() };
-    this.#reach.answered(url);
-    this.#positions.note(headers);
-    return answer;
   }
 
   /** What questions say: what they must take into account. */
@@ -125,56 +183,81 @@ export class Transport {
   }
 
   /** A question without a body. */
-  async ask<T>(at: string, query: Record<string, string> = {}): Promise<T> {
-    return this.send({ method: "GET", path: at, query });
+  async ask<T>(at: string, options: CallOptions, query: Record<string, string> = {}): Promise<T> {
+    return this.send({ method: "GET", path: at, query, signal: options.signal });
   }
 
   /** A question with a body. */
-  async askWith<T>(at: string, fields: object): Promise<T> {
-    return this.send(post(at, JSON.stringify(fields)));
+  async askWith<T>(at: string, fields: object, options: CallOptions): Promise<T> {
+    return this.send(post(at, JSON.stringify(fields), options));
   }
 
   /** A change that is made once, however often it is sent. */
   async change<T>(
-    method: string, at: string, fields: object | undefined, idempotencyKey: string | undefined,
-    headers: Record<string, string> = {},
+    method: string, at: string, fields: object | undefined, options: ChangeOptions, headers: Record<string, string> = {},
   ): Promise<T> {
-    return this.#change(method, at, fields && JSON.stringify(fields), idempotencyKey, headers);
+    return this.#change(method, at, fields && JSON.stringify(fields), options, headers);
   }
 
   async #change<T>(
-    method: string, at: string, content: string | undefined, idempotencyKey: string | undefined,
+    method: string, at: string, content: string | undefined, { idempotencyKey, signal }: ChangeOptions,
     headers: Record<string, string> = {},
   ): Promise<T> {
-    const sent = { "idempotency-key": idempotencyKey ?? randomUUID(), ...(content && JSON_BODY), ...headers };
-    return this.send({ method, path: at, headers: sent, content });
+    const key = idempotencyKey === undefined ? this.#newKey() : { "idempotency-key": idempotencyKey };
+    const sent = { ...key, ...(content && JSON_BODY), ...headers };
+    return this.send({ method, path: at, headers: sent, content, signal });
+  }
+
+  /** A key that the server keeps for as long as this client may send it again. */
+  #newKey(): Record<string, string> {
+    const seconds = Math.ceil(this.#options.backoff.patience + this.#options.timeoutSeconds);
+    return {
+      "idempotency-key": randomUUID(),
+      "idempotency-key-lifetime": String(Math.min(seconds, LONGEST_LIFETIME)),
+    };
   }
 
   /** The answers to the parts of a batch of questions, in order. */
-  async askBatch<T extends Results>(
-    at: string, items: Iterable<Item | Entry | Replacement>, fields: object, named: Named = "items",
-  ): Promise<T[]> {
-    return this.#batch(items, fields, named, false, (content) => this.send(post(at, content)));
+  async askBatch<T extends Results>(batch: Batch, items: Many<Part>, options: CallOptions): Promise<T[]> {
+    return this.#batch(batch, items, false, (content) => this.send(post(batch.at, content, options)));
   }
 
   /** The answers to the parts of a batch of changes, in order. */
-  async changeBatch<T extends Results>(
-    at: string, items: Iterable<Item | Entry | Replacement>, fields: object, idempotencyKey: string | undefined,
-    named: Named = "items",
-  ): Promise<T[]> {
+  async changeBatch<T extends Results>(batch: Batch, items: Many<Part>, options: ChangeOptions): Promise<T[]> {
     // One key names one request: a batch that was split differently the next time
     // would be made twice.
-    const whole = idempotencyKey !== undefined;
-    const change = (content: string): Promise<T> => this.#change("POST", at, content, idempotencyKey);
-    return this.#batch(items, fields, named, whole, change);
+    const whole = options.idempotencyKey !== undefined;
+    return this.#batch(batch, items, whole, (content) => this.#change("POST", batch.at, content, options));
+  }
+
+  /** The result of one question, which is sent with others that are asked at the same time. */
+  async askOne(batch: Batch, item: Part, options: CallOptions): Promise<unknown> {
+    return this.#one(batch, item, options, (items, signal) => this.#results(this.askBatch(batch, items, { signal })));
+  }
+
+  /** The result of one change, which is sent with others if the client was asked for that. */
+  async changeOne(batch: Batch, item: Part, options: ChangeOptions): Promise<unknown> {
+    if (this.#options.coalesceChanges && options.idempotencyKey === undefined) {
+      return this.#one(batch, item, options, (items, signal) => this.#results(this.changeBatch(batch, items, { signal })));
+    }
+    return (await this.#results(this.changeBatch(batch, [item], options)))[0];
+  }
+
+  async #one(batch: Batch, item: Part, options: CallOptions, send: SendAll<Part>): Promise<unknown> {
+    // What is no item is refused before it joins others.
+    encoded([item], batch.named ?? "items");
+    return this.#coalescer.one(JSON.stringify(batch), item, send, options.signal);
+  }
+
+  async #results(answers: Promise<Results[]>): Promise<readonly unknown[]> {
+    return (await answers).flatMap((answer) => answer.results);
   }
 
   async #batch<T extends Results>(
-    items: Iterable<Item | Entry | Replacement>, fields: object, named: Named, whole: boolean,
-    send: (content: string) => Promise<T>,
+    { fields, named = "items" }: Batch, items: Many<Part>, whole: boolean, send: (content: string) => Promise<T>,
   ): Promise<T[]> {
-    const lines = encoded(items);
-    const parts = new Parts(lines.items, this.#limits, whole);
+    const lines = encoded(items, named);
+    const parts = new Parts(lines.items, this.#options.limits, whole);
     const answers: T[] = [];
     for (let part = parts.next(); part !== undefined; part = parts.next()) {
       try {
@@ -188,48 +271,67 @@ export class Transport {
     return answers;
   }
 
-  /** The bytes of an answer of any length. The timeout is for its beginning. */
-  async download(at: string): Promise<ReadableStream<Uint8Array>> {
-    const begun = new AbortController();
-    const timer = setTimeout(() => begun.abort(), this.#timeout * 1000);
+  /** The bytes of an answer of any length. The timeout is for its beginning, the signal for all of it. */
+  async download(at: string, options: CallOptions): Promise<ReadableStream<Uint8Array>> {
+    return (await this.downloadUnless(undefined, at, options))?.body ?? new ReadableStream();
+  }
+
+  /** The same, or undefined if it still has this `ETag`. */
+  async downloadUnless(
+    etag: string | undefined, at: string, { signal }: CallOptions,
+  ): Promise<Changed | undefined> {
     const url = this.#pods.current;
-    const headers = { ...this.#headers, ...this.#asked() };
-    try {
+    const all = new AbortController();
+    const endWith = (ends: AbortSignal | undefined): void =>
+      ends?.addEventListener("abort", () => all.abort(ends.reason), { once: true });
+    endWith(signal);
+    const begin = async (begins: AbortSignal): Promise<Changed | undefined> => {
+      endWith(begins);
       await this.#reach.check(url);
-      const response = await fetch(addressOf(url, at), { headers, signal: begun.signal });
+      const unless: Record<string, string> = etag === undefined ? {} : { "if-none-match": etag };
+      const plain = { "accept-encoding": "identity" };
+      const headers = { ...this.#options.headers, ...this.#asked(), ...plain, ...unless };
+      const response = await this.#fetch(addressOf(url, at), { headers, signal: all.signal });
+      if (response.status === 304) return undefined;
       if (!response.ok) throw problemOf(response.status, response.headers, await response.text());
-      return response.body ?? new ReadableStream();
-    } catch (error) {
-      if (error instanceof ProblemError) throw error;
-      this.#pods.failed(url);
-      throw new NoAnswerError("GET", at, error);
-    } finally {
-      clearTimeout(timer);
-    }
+      return { etag: response.headers.get("etag") ?? undefined, body: response.body ?? new ReadableStream() };
+    };
+    return this.#stream("GET", at, url, signal, (ends) => within(this.#options.timeoutSeconds, ends, begin));
   }
 
   /** Sends a body of any length. Only bytes can be sent a second time. */
-  async upload<T>(at: string, query: Record<string, string>, content: Bytes): Promise<T> {
+  async upload<T>(at: string, query: Record<string, string>, content: Bytes, { signal }: CallOptions): Promise<T> {
     const headers = { "content-type": "application/octet-stream" };
     if (content instanceof Uint8Array) {
-      return this.send({ method: "PUT", path: at, query, headers, content, repeatable: false });
+      return this.send({ method: "PUT", path: at, query, headers, content, repeatable: false, signal });
     }
-    // fetch takes any iterable of bytes and needs `duplex`; its types know neither.
-    const sent = { method: "PUT", headers: { ...this.#headers, ...headers }, body: content, duplex: "half" };
     const url = this.#pods.current;
-    let response: Response;
-    let text: string;
-    try {
+    return this.#stream("PUT", at, url, signal, async (ends) => {
       await this.#reach.check(url);
-      response = await fetch(addressOf(url, at, query), sent as unknown as RequestInit);
-      text = await response.text();
-    } catch (error) {
-      this.#pods.failed(url);
-      throw new NoAnswerError("PUT", at, error);
-    }
-    if (!response.ok) throw problemOf(response.status, response.headers, text);
-    this.#positions.note(response.headers);
-    return this.#parsed(url, text);
+      // fetch takes any iterable of bytes and needs `duplex`; its types know neither.
+      const sent = { method: "PUT", headers: { ...this.#options.headers, ...headers }, body: content, duplex: "half" };
+      const response = await this.#fetch(addressOf(url, at, query), { ...sent, signal: ends } as unknown as RequestInit);
+      const text = await response.text();
+      if (!response.ok) throw problemOf(response.status, response.headers, text);
+      this.#positions.note(response.headers);
+      return this.#parsed<T>(url, text);
+    });
+  }
+
+  /** A request that is made once: its body, or that of its answer, can't be had again. */
+  async #stream<T>(
+    method: string, at: string, url: string, given: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return this.#calls.run(given, async (signal) => {
+      try {
+        return await work(signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof CuckoodError) throw error;
+        this.#pods.failed(url);
+        throw new NoAnswerError(method, at, error);
+      }
+    });
   }
 
   /** The body of a good answer; that of a deletion is empty. */
@@ -247,8 +349,8 @@ interface Results {
   results: readonly unknown[];
 }
 
-function post(at: string, content: string): Request {
-  return { method: "POST", path: at, headers: JSON_BODY, content };
+function post(at: string, content: string, { signal }: CallOptions): Request {
+  return { method: "POST", path: at, headers: JSON_BODY, content, signal };
 }
 
 function addressOf(url: string, at: string, query: Record<string, string> = {}): string {

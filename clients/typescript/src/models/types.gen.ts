@@ -170,6 +170,28 @@ export type BucketBody = {
 };
 
 /**
+ * What the API key of a request allows.
+ */
+export type CallerBody = {
+    /**
+     * Whether it may fetch dumps, which hold the secret key of a filter's hash.
+     */
+    export: boolean;
+    /**
+     * Name of the key; null on a server without keys.
+     */
+    key_name?: string | null;
+    /**
+     * The only filters that it may know of are those whose keys start with this; null: all.
+     */
+    prefix?: string | null;
+    /**
+     * Its scope: `read`, `write` or `admin`; on a server without keys every caller is `admin`.
+     */
+    scope: string;
+};
+
+/**
  * Items, or entries of a filter with values, to ask for.
  */
 export type CheckBody = {
@@ -660,6 +682,10 @@ export type FilterFields = {
  */
 export type FilterLineBody = {
     /**
+     * Names of the attributes of its items; null: they have none.
+     */
+    attributes?: Array<string> | null;
+    /**
      * Bytes that its slots take when every page is written.
      */
     bytes: number;
@@ -707,6 +733,14 @@ export type FilterLineBody = {
      * Sub-filters.
      */
     sub_filters: number;
+    /**
+     * Bits of the values of its items; null: they have none.
+     */
+    value_bits?: number | null;
+    /**
+     * Seconds for which its items are found; null: they do not expire.
+     */
+    window_seconds?: number | null;
 };
 
 /**
@@ -766,6 +800,16 @@ export type GrowthBody = {
 };
 
 /**
+ * What a filter was like within the last day.
+ */
+export type HistoryBody = {
+    /**
+     * Oldest first, five minutes or more apart; none before the first survey.
+     */
+    samples: Array<SampleBody>;
+};
+
+/**
  * The progress of an import.
  */
 export type ImportBody = {
@@ -817,6 +861,20 @@ export type ImportBody = {
      * When its last commit was made (RFC 3339).
      */
     updated_at: string;
+};
+
+/**
+ * A page of the imports into a filter.
+ */
+export type ImportListBody = {
+    /**
+     * By name.
+     */
+    imports: Array<ImportBody>;
+    /**
+     * Pass it as `cursor` for the next page; null on the last page.
+     */
+    next_cursor?: string | null;
 };
 
 /**
@@ -1131,6 +1189,28 @@ export type ReplacedBody = {
      * `replaced`; `absent`: the item was not found with the old value; `full`: no room for the new one. With the last two the entry is as it was. Null for a blank line.
      */
     results: Array<'replaced' | 'absent' | 'full' | null>;
+};
+
+/**
+ * A filter at some moment.
+ */
+export type SampleBody = {
+    /**
+     * When (RFC 3339).
+     */
+    at: string;
+    /**
+     * Expected false-positive rate.
+     */
+    expected_false_positive_rate: number;
+    /**
+     * Items in it.
+     */
+    items: number;
+    /**
+     * Bytes that its slots took when every page was written.
+     */
+    slot_bytes: number;
 };
 
 /**

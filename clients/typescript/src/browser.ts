@@ -1,0 +1,7 @@
+/** What runs in browsers, too: files of filters, which answer without a server. */
+export type { Item, Many } from "./batches.js";
+export { CuckoodError, FilterFileError } from "./errors.js";
+export { type FileDescription, FilterFile, type FileOptions } from "./file.js";
+export {
+  type Changed, FileAt, type FileSource, type FileStore, SyncedFilter, type SyncedExistsOptions, type SyncedOptions,
+} from "./synced.js";

@@ -1,0 +1,305 @@
+/** A file of a filter that is kept fresh, in Node and in browsers: it imports nothing of Node. */
+import { type Item, type Many, several } from "./batches.js";
+import { CuckoodError, FilterFileError } from "./errors.js";
+import { FilterFile, toldBytes } from "./file.js";
+
+/** A file, and how its source names the state that it is of. */
+export interface Changed {
+  etag: string | undefined;
+  body: ReadableStream<Uint8Array>;
+}
+
+/** What gives files of a filter: a `Filter`, or a `FileAt`. */
+export interface FileSource {
+  /** A file, unless the filter still has this `ETag`. */
+  dumpUnless(etag: string | undefined, options: { signal: AbortSignal }): Promise<Changed | undefined>;
+  /** Asks the server itself. */
+  existsMany?(items: Many<Item>, options: { withinSeconds?: number }): Promise<boolean[]>;
+}
+
+/** Where a file is kept while the program does not run. */
+export interface FileStore {
+  /** What is kept, and when the server last said that it is current, in milliseconds since 1970. */
+  load(): Promise<{ bytes: Uint8Array; checkedMs: number } | undefined>;
+  /** Puts a file in place of another one, at once or not at all. */
+  save(bytes: Uint8Array, checkedMs: number): Promise<void>;
+  /** Notes that what is kept is current; false: nothing is kept any more. */
+  touch(checkedMs: number): Promise<boolean>;
+}
+
+/** How a file is kept fresh. */
+export interface SyncedOptions {
+  /** Where it is kept: in Node `keptAt(path)`. Without it in memory alone. */
+  store?: FileStore;
+  /** Seconds between two questions to the server, 60 by default. */
+  everySeconds?: number;
+  /** Each is longer or shorter by up to this part of it, a tenth by default. */
+  jitter?: number;
+  /** Beyond it a "no" is none: `exists` answers undefined. */
+  maxAgeSeconds?: number;
+  /** Of a file that its hash key was left out of. */
+  key?: Uint8Array;
+  /** Called when a file could not be renewed or kept, which is tried again. What it throws is ignored. */
+  onError?: (error: unknown) => void;
+}
+
+/** Of questions. */
+export interface SyncedExistsOptions {
+  /** Of a filter with a window: whether it was seen within the last so many seconds. */
+  withinSeconds?: number;
+}
+
+// Seconds after a download that failed before the next; longer after each that follows.
+const AGAIN = 5;
+// Timers know no more milliseconds.
+const LONGEST = 2 ** 31 - 1;
+
+/**
+ * Answers from a file of a filter, which it keeps fresh, also while the server is away.
+ * Begin with `SyncedFilter.open`, end with `close`.
+ */
+export class SyncedFilter {
+  readonly #source: FileSource;
+  readonly #options: SyncedOptions;
+  readonly #closed = new AbortController();
+  #file: FilterFile | undefined;
+  #bytes: Uint8Array | undefined;
+  #etag: string | undefined;
+  #checkedMs = 0;
+  #checkedAt = 0;
+  #isKept = false;
+  #running: Promise<boolean> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #failures = 0;
+  #lastError: unknown;
+
+  /** What is kept is used at once; without it the first download is waited for. */
+  static async open(source: FileSource, options: SyncedOptions = {}): Promise<SyncedFilter> {
+    const { everySeconds = 60, jitter = 0.1 } = options;
+    if (!(everySeconds > 0)) throw new RangeError("everySeconds is a number above 0");
+    if (!(jitter >= 0 && jitter < 1)) throw new RangeError("jitter is a number from 0, and less than 1");
+    const synced = new SyncedFilter(source, options);
+    await synced.#load();
+    const isKept = synced.#file !== undefined;
+    if (!isKept) await synced.refresh();
+    synced.#plan(isKept ? 0 : everySeconds);
+    return synced;
+  }
+
+  private constructor(source: FileSource, options: SyncedOptions) {
+    this.#source = source;
+    this.#options = options;
+  }
+
+  /** Keeps the file fresh no longer, and ends a download that has begun. */
+  close(): void {
+    this.#closed.abort(new CuckoodError("the file is kept fresh no longer"));
+    clearTimeout(this.#timer);
+  }
+
+  /** The file that answers now. */
+  get file(): FilterFile {
+    return this.#file!;
+  }
+
+  /**
+   * Seconds since the server last said that the file is current; infinite where that is not
+   * known, since this machine's clock is behind the time of the file.
+   */
+  get ageSeconds(): number {
+    // One clock may be set back, the other one may stand still while the machine sleeps.
+    return Math.max(0, Date.now() - this.#checkedMs, performance.now() - this.#checkedAt) / 1000;
+  }
+
+  /** Why the last question to the server had no answer, or its file was not kept; undefined: neither. */
+  get lastError(): unknown {
+    return this.#lastError;
+  }
+
+  /**
+   * Whether the filter contains the item; undefined: unknown, since the file is older than
+   * `maxAgeSeconds`. A "no" is certain for what was added before the file was made.
+   */
+  exists(item: Item, options: SyncedExistsOptions = {}): boolean | undefined {
+    return this.#told(this.file.exists(item, options));
+  }
+
+  /** The same of many items, in their order. */
+  existsMany(items: Many<Item>, options: SyncedExistsOptions = {}): (boolean | undefined)[] {
+    return this.file.existsMany(items, options).map((it) => this.#told(it));
+  }
+
+  /** The same, where each "yes" is asked of the server, which may have forgotten the item since. */
+  async existsManyConfirmed(items: Many<Item>, options: SyncedExistsOptions = {}): Promise<(boolean | undefined)[]> {
+    const asked = several(items), answers = this.existsMany(asked, options);
+    const again = asked.filter((_, at) => answers[at] === true);
+    if (again.length === 0) return answers;
+    if (this.#source.existsMany === undefined) throw new TypeError("a FileAt has no server to ask: open it with a Filter");
+    const told = await this.#source.existsMany(again, options);
+    let next = 0;
+    return answers.map((it) => (it === true ? told[next++] : it));
+  }
+
+  /** The same of one item. */
+  async existsConfirmed(item: Item, options: SyncedExistsOptions = {}): Promise<boolean | undefined> {
+    return (await this.existsManyConfirmed([item], options))[0];
+  }
+
+  /** Asks the server now; whether there was a new file. */
+  async refresh(): Promise<boolean> {
+    this.#closed.signal.throwIfAborted();
+    this.#running ??= this.#download()
+      .catch((error: unknown) => {
+        this.#lastError = error;
+        throw error;
+      })
+      .finally(() => (this.#running = undefined));
+    return this.#running;
+  }
+
+  #told(found: boolean): boolean | undefined {
+    return found || this.ageSeconds <= (this.#options.maxAgeSeconds ?? Infinity) ? found : undefined;
+  }
+
+  #plan(seconds: number): void {
+    if (this.#closed.signal.aborted) return;
+    const { jitter = 0.1 } = this.#options;
+    const wait = seconds * 1000 * (1 + jitter * (2 * Math.random() - 1));
+    this.#timer = setTimeout(() => void this.#turn(), Math.min(wait, LONGEST));
+    // In Node a timer keeps the process from ending.
+    (this.#timer as { unref?: () => void }).unref?.();
+  }
+
+  async #turn(): Promise<void> {
+    const { everySeconds = 60 } = this.#options;
+    try {
+      await this.refresh();
+      this.#failures = 0;
+      this.#plan(everySeconds);
+    } catch (error) {
+      if (this.#closed.signal.aborted) return;
+      this.#plan(Math.min(everySeconds, AGAIN * 2 ** Math.min(this.#failures, 30)));
+      this.#failures += 1;
+      this.#tell(error);
+    }
+  }
+
+  #tell(error: unknown): void {
+    try {
+      this.#options.onError?.(error);
+    } catch {
+      // It would end the process.
+    }
+  }
+
+  async #load(): Promise<void> {
+    const kept = await this.#options.store?.load();
+    if (kept === undefined) return;
+    try {
+      this.#file = this.#verified(kept.bytes);
+      this.#bytes = kept.bytes;
+      this.#etag = this.#file.etag;
+      this.#checkedMs = kept.checkedMs;
+      const age = Date.now() - kept.checkedMs;
+      this.#checkedAt = performance.now() - (age >= 0 ? age : Infinity);
+      this.#isKept = true;
+    } catch (error) {
+      if (!(error instanceof FilterFileError)) throw error;
+      this.#tell(error);
+    }
+  }
+
+  async #download(): Promise<boolean> {
+    const began = Date.now(), beganAt = performance.now(), { signal } = this.#closed;
+    const changed = await this.#source.dumpUnless(this.#etag, { signal });
+    if (changed === undefined) {
+      if (this.#file === undefined) throw new FilterFileError("the server sent no file, although none was there");
+    } else {
+      const bytes = await bytesOf(changed.body);
+      const file = this.#verified(bytes);
+      this.#file = file;
+      this.#bytes = bytes;
+      this.#etag = changed.etag ?? file.etag;
+      this.#isKept = false;
+    }
+    this.#checkedMs = began;
+    this.#checkedAt = beganAt;
+    this.#lastError = undefined;
+    await this.#keep(began);
+    return changed !== undefined;
+  }
+
+  /** Where it can't be kept, memory has it, and the next answer of the server is the next try. */
+  async #keep(checkedMs: number): Promise<void> {
+    const { store } = this.#options;
+    if (store === undefined) return;
+    try {
+      if (this.#isKept && (await store.touch(checkedMs))) return;
+      this.#isKept = false;
+      await store.save(this.#bytes!, checkedMs);
+      this.#isKept = true;
+    } catch (error) {
+      this.#lastError = error;
+      this.#tell(error);
+    }
+  }
+
+  #verified(bytes: Uint8Array): FilterFile {
+    const file = new FilterFile(bytes, { key: this.#options.key });
+    file.verify();
+    return file;
+  }
+}
+
+/** The bytes of a file, which may not be longer than it says that it is. */
+async function bytesOf(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+  const reader = stream.getReader(), pieces: Uint8Array[] = [];
+  let size = 0, told: number | undefined;
+  for (let it = await reader.read(); !it.done; it = await reader.read()) {
+    pieces.push(it.value);
+    size += it.value.length;
+    try {
+      if (told === undefined && size >= 256) told = toldBytes(joined(pieces, size));
+      if (told !== undefined && size > told) {
+        throw new FilterFileError(`the server sent more than the ${told} bytes of the file`);
+      }
+    } catch (error) {
+      await reader.cancel(error);
+      throw error;
+    }
+  }
+  return joined(pieces, size);
+}
+
+function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}
+
+/** Files at an address that has an `ETag`: what `cuckood build` made, on a host of files. */
+export class FileAt implements FileSource {
+  readonly #url: string;
+  readonly #headers: Record<string, string>;
+  readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
+
+  /** `headers`: sent along, such as `authorization`. */
+  constructor(url: string | URL, options: { headers?: Record<string, string>; fetch?: (url: string, init: RequestInit) => Promise<Response> } = {}) {
+    this.#url = String(url);
+    this.#headers = options.headers ?? {};
+    this.#fetch = options.fetch ?? ((at, init) => fetch(at, init));
+  }
+
+  async dumpUnless(etag: string | undefined, { signal }: { signal: AbortSignal }): Promise<Changed | undefined> {
+    const headers = { ...this.#headers, ...(etag !== undefined && { "if-none-match": etag }) };
+    // The cache of a browser would answer in place of the server.
+    const answer = await this.#fetch(this.#url, { headers, signal, cache: "no-store" });
+    if (answer.status === 304) return undefined;
+    if (!answer.ok || answer.body === null) throw new CuckoodError(`${this.#url} answered ${answer.status}`);
+    return { etag: answer.headers.get("etag") ?? undefined, body: answer.body };
+  }
+}
