@@ -19,6 +19,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 use support::engines;
+use support::metered::MeteredStore;
 use support::rounds::Spread;
 
 const CAPACITY: u64 = 10_000_000;
@@ -31,9 +32,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     let folder = tempfile::tempdir_in(std::env::current_dir()?.join("target"))?;
     let rocks = RocksStore::open(folder.path().join("engine"), RocksOptions::default())?;
-    let store = Arc::new(PageStore::open(Arc::new(rocks))?);
+    let metered = MeteredStore::new(Arc::new(rocks));
+    let store = Arc::new(PageStore::open(Arc::new(metered.clone()))?);
     let options = engines::options(512 << 20);
-    let engine = Engine::open(Arc::clone(&store), &options, Arc::new(Metrics::new()?))?;
+    let engine = Engine::open(store, &options, Arc::new(Metrics::new()?))?;
     let filter = FilterName::parse("bench")?;
     let request = FilterRequest {
         capacity: Some(CAPACITY),
@@ -54,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "round", "redo, 1 client", "redo, 4 clients", "every page", "1 / page", "4 / page"
     );
     let mut ratios = (Vec::new(), Vec::new());
-    let before = store.counts();
+    let before = metered.counts();
     let first = next;
     for round in 0..ROUNDS {
         let one = add(&runtime, &engine, &filter, &mut next, 1, 200)?;
@@ -73,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Spread::of(ratios.0).median,
         Spread::of(ratios.1).median
     );
-    let counts = store.counts();
+    let counts = metered.counts();
     println!(
         "{:.2} bytes logged per added item, {:.2} bytes of page images",
         (counts.log_bytes - before.log_bytes) as f64 / (next - first) as f64,

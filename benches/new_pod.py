@@ -114,7 +114,7 @@ def main(cuckood, nats_server, items):
         with listed.open("w") as out:
             out.writelines(f"{it}\n" for it in range(items))
         started = time.monotonic()
-        subprocess.run([cuckood, "load", f"--url={pods[0]}", "--filter=all", listed], check=True)
+        subprocess.run([cuckood, "load", f"--server={pods[0]}", "--filter=all", listed], check=True)
         print(f"loaded {items} items in {time.monotonic() - started:.1f} s", flush=True)
         listed.unlink()
         log = f"http://127.0.0.1:{monitor}/jsz?streams=1&accounts=1"

@@ -6,12 +6,14 @@
 
 mod support;
 
+#[path = "../crates/filter/tests/resident/mod.rs"]
+mod resident;
+
 use axum::body::Bytes;
 use cuckood::chain::address::WordAddress;
 use cuckood::chain::meta::Chain;
 use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
 use cuckood::chain::plan::{AddMode, PageChanges};
-use cuckood::chain::resident::ResidentFilter;
 use cuckood::cuckoo::bucket;
 use cuckood::cuckoo::candidates::BucketIndex;
 use cuckood::cuckoo::hash::{HashId, HashKey, ItemHash, murmur64a, siphash13};
@@ -22,6 +24,7 @@ use cuckood::http::measured;
 use cuckood::page::{FilterId, Ordinal, PageIndex};
 use cuckood::store::redo::{self, RedoBuilder, RedoReader, RedoWrite};
 use foldhash::fast::FixedState;
+use resident::ResidentFilter;
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::error::Error;

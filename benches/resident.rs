@@ -15,17 +15,22 @@
 
 mod support;
 
+#[path = "../crates/pages/tests/memory/mod.rs"]
+mod memory;
+#[path = "../crates/filter/tests/resident/mod.rs"]
+mod resident;
+
+use crate::memory::MemoryStore;
 use cuckood::chain::meta::Chain;
 use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
 use cuckood::chain::plan::AddMode;
-use cuckood::chain::resident::ResidentFilter;
 use cuckood::cuckoo::hash::{HashKey, ItemHash};
 use cuckood::engine::{AddOptions, Engine, EngineOptions, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
-use cuckood::store::memory::MemoryStore;
 use cuckoofilter::CuckooFilter;
 use plotters::prelude::*;
+use resident::ResidentFilter;
 use std::collections::hash_map::DefaultHasher;
 use std::error::Error;
 use std::hint::black_box;

@@ -2,6 +2,8 @@
 //! with a quarter of the cache, questions cold and warm, adds on cold pages,
 //! and a start after `kill -9`. Each is a process of its own, the engine as the
 //! program has it, on RocksDB, every commit forced to the disk.
+//! `CUCKOOD_BENCH_PARTS=1,2,4,8,16` does it with a cache for all slots, for half
+//! of them, and so on, one after the other.
 //!
 //! `cargo bench --bench scale`: 10^7 items in slots of 12 bits, half a minute.
 //! `CUCKOOD_BENCH_ITEMS=1_000_000_000` and `CUCKOOD_BENCH_BITS=16` for more;
@@ -27,42 +29,68 @@ struct Run {
     seed: u64,
     /// Items that go in while every page fits the cache.
     items: u64,
-    /// Items that go in when a quarter does.
+    /// Items that go in each time that it is started again.
     cold_adds: u64,
+    /// The times before this one.
+    time: u64,
+    /// One part in so many of the slots fits the cache.
+    part: u64,
+    parts: Vec<u64>,
     bits: u64,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let phase = phases::current();
     let items: u64 = setting("CUCKOOD_BENCH_ITEMS", 10_000_000)?;
-    let run = Run {
+    let parts = setting("CUCKOOD_BENCH_PARTS", "4".to_owned())?;
+    let parts: Result<Vec<u64>, _> = parts.split(',').map(str::parse).collect();
+    let mut run = Run {
         seed: match phase {
             None => seed()?,
             Some(_) => setting("CUCKOOD_BENCH_SEED", 20_261_121)?,
         },
         items,
-        cold_adds: (items / 50).min(1_000_000),
+        cold_adds: setting("CUCKOOD_BENCH_COLD_ITEMS", (items / 50).min(1_000_000))?,
+        time: 0,
+        part: 1,
+        parts: parts?,
         bits: setting("CUCKOOD_BENCH_BITS", 12)?,
     };
-    match phase {
-        None => {
-            let folder = support::folder()?;
-            phases::run("fill", folder.path())?;
-            phases::run_and_kill("serve", folder.path())?;
-            phases::run("again", folder.path())
+    let Some((phase, folder)) = phase else {
+        let folder = support::folder()?;
+        phases::run("fill 0", folder.path())?;
+        for time in 0..run.parts.len() {
+            phases::run_and_kill(&format!("serve {time}"), folder.path())?;
+            phases::run(&format!("again {time}"), folder.path())?;
         }
-        Some((phase, folder)) => match phase.as_str() {
-            "fill" => run.fill(&folder),
-            "serve" => run.serve(&folder),
-            _ => run.again(&folder),
-        },
+        return Ok(());
+    };
+    let (phase, time) = phase.split_once(' ').ok_or("a phase has a number")?;
+    run.time = time.parse()?;
+    let part = run.parts.get(run.time as usize);
+    run.part = *part.ok_or("there are not so many parts")?;
+    match phase {
+        "fill" => run.fill(&folder),
+        "serve" => run.serve(&folder),
+        _ => run.again(&folder),
     }
 }
 
 impl Run {
+    /// Items that there are in the end.
+    fn capacity(&self) -> u64 {
+        self.items + self.cold_adds * self.parts.len() as u64
+    }
+
+    /// Those that are added this time.
+    fn added(&self) -> std::ops::Range<u64> {
+        let first = self.items + self.cold_adds * self.time;
+        first..first + self.cold_adds
+    }
+
     /// Bytes of the slots.
     fn slot_bytes(&self) -> u64 {
-        let words = (self.items + self.cold_adds) as f64 / (64 / self.bits) as f64;
+        let words = self.capacity() as f64 / (64 / self.bits) as f64;
         // Pages are filled to 0.945 of their slots, or a little less.
         (words * 8.0 / 0.94) as u64
     }
@@ -76,15 +104,18 @@ impl Run {
         }
     }
 
-    /// A quarter of the slots fits.
+    /// That part of the slots fits.
     fn tight(&self) -> EngineOptions {
-        engines::options((self.slot_bytes() / 4).max(2 << 20))
+        match self.part {
+            1 => self.roomy(),
+            part => engines::options((self.slot_bytes() / part).max(2 << 20)),
+        }
     }
 
     fn fill(&self, folder: &Path) -> Result<(), Box<dyn Error>> {
         let bench = Bench::open(folder, &self.roomy(), self.seed)?;
         bench.create(FilterRequest {
-            capacity: Some(self.items + self.cold_adds),
+            capacity: Some(self.capacity()),
             fingerprint_bits: Some(self.bits),
             expansion: Some(0),
             ..FilterRequest::default()
@@ -131,9 +162,10 @@ impl Run {
         let started = Instant::now();
         let bench = Bench::open(folder, &options, self.seed)?;
         println!(
-            "\nstarted again after the clean stop in {:.3} s; {} MiB of cache, a quarter of the slots\n",
+            "\nstarted again after the clean stop in {:.3} s; {} MiB of cache, 1/{} of the slots\n",
             started.elapsed().as_secs_f64(),
             options.cache_bytes >> 20,
+            self.part,
         );
         let memory = Memory::watch();
         println!(
@@ -186,10 +218,9 @@ impl Run {
 
         let (before, written) = (bench.counts(), machine::written_bytes());
         let started = Instant::now();
-        let numbers = self.items..self.items + self.cold_adds;
         // A request may touch a sixth of the cache over the number of lanes.
-        let at_once = (frames / 24).clamp(1, 1_000);
-        let mut seconds = bench.add(numbers, at_once, 4)?;
+        let at_once = (frames / 26).clamp(1, 1_000);
+        let mut seconds = bench.add(self.added(), at_once, 4)?;
         let rate = self.cold_adds as f64 / started.elapsed().as_secs_f64();
         let counts = bench.counts();
         let each = |bytes: u64| bytes as f64 / self.cold_adds as f64;
@@ -246,7 +277,7 @@ impl Run {
         let started = Instant::now();
         let bench = Bench::open(folder, &self.tight(), self.seed)?;
         let seconds = started.elapsed().as_secs_f64();
-        let all = self.items + self.cold_adds;
+        let all = self.added().end;
         // The last ones were added last, and some from everywhere.
         let last = all - self.cold_adds.min(100_000);
         let mut missing = (all - last) as usize - bench.found(last..all)?;

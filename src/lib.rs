@@ -4,64 +4,67 @@
 //! # Map
 //!
 //! Each module does one thing; data flows one way, and effects are at the edges.
-//! Every `mod.rs` has a map of its own.
+//! Every `mod.rs` and `lib.rs` has a map of its own. All but `watch`, `client`, `config`
+//! and `commands` are packages: `crates/NAME` is `cuckood-NAME`, and its `Cargo.toml` says
+//! what it may import, so the compiler holds the directions.
 //!
 //! | module | owns | never |
 //! |---|---|---|
-//! | [`cuckoo`] | the mathematics: hashes, buckets as machine words, layouts, the search for kick-outs | does I/O, knows time or chance |
-//! | [`chain`] | one filter: its sub-filters and the rules of add, exists, count, delete and growth, over pages it is handed | does I/O, knows time or chance |
-//! | [`page`] | how a page is named: plain numbers | |
-//! | `hints` | hints to the processor and the system about memory: unsafe, as is nothing else but the call that hashes eight items at once | changes an answer |
-//! | `varint` | numbers in few bytes | |
-//! | [`store`] | page images, descriptions and the redo log: ids and bytes, in RocksDB or in memory | knows what a bucket is |
-//! | [`engine`] | many filters by name: lanes that commit, the page cache, checkpoints, recovery | knows HTTP |
-//! | [`replication`] | lanes that several pods have: records in a log that all read, and the rules by which each applies them | knows what a commit holds |
+//! | [`cuckoo`], [`chain`] | the package `cuckood-filter`: one filter and its mathematics, over pages it is handed | does I/O, knows time or chance |
+//! | [`mod@file`] | the package `cuckood-file`: files of filters, mapped, asked and written | asks a server |
+//! | [`page`], [`store`], `resident`, `stored` | the package `cuckood-pages`: names of pages; images, descriptions and the redo log, in RocksDB or in memory; the page cache and checkpoints | knows names, lanes or callers |
+//! | [`engine`] | many filters by name: lanes that commit, recovery; [`engine::LaneOrder`] says what may order commits elsewhere | knows HTTP, or the cluster |
+//! | [`cluster`] | lanes that several pods have: records in a log that all read, the rules by which each applies them, and an engine that follows them | knows what a commit holds |
 //! | [`backup`] | archives of the whole store: written beside everything else, verified, kept, restored | knows what a store holds |
-//! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
-//! | [`redis`](mod@redis) | the Redis protocol: bytes, commands, connections | decides what a filter does |
-//! | [`access`] | API keys: their file, their scopes, which of them a caller has | knows a route |
-//! | [`mac`] | keyed hashes: who made a message, for those who share a secret | knows what is in a message |
+//! | [`codes`] | what can go wrong, in one table | |
+//! | [`server`] | what every protocol stands on: connections, TLS, what requests may hold, who asks, other pods | knows a word of a protocol |
+//! | [`http`] | words: routes, JSON, problems | decides what a filter does |
+//! | [`redis`] | words: the Redis protocol, beside `http` | decides what a filter does |
+//! | [`access`] | API keys: their file, their scopes, which of them a caller has; keyed hashes, by which those who share a secret know each other | knows a route |
 //! | [`share`] | what may be held of a bounded resource, in all and by each holder | knows what is held, or who an API key is |
 //! | [`watch`] | notices that files have changed | knows what is in them |
 //! | [`metrics`] | every metric family, declared once | is touched by the algorithm |
 //! | [`client`] | clients of a server elsewhere: health, backups, loading files, filters from Redis | knows what is behind the API |
-//! | `fuzz_targets` | one target for every reader of bytes that are not trusted | is part of the program |
 //! | [`config`] | flags and environment variables, read once by `main` | |
 //! | [`commands`] | what each subcommand does: the only module that wires the others together | is imported by another |
 //!
-//! Imports point one way, `http -> engine -> chain -> cuckoo`,
-//! `engine -> store`, `redis -> http -> backup -> store` and `http -> access -> engine`;
-//! `chain` and `store` share only [`page`] and `varint`. No file imports one that imports it.
-//! `tests/layering` enforces both. `docs/code-tour.md` follows one add and one
-//! question function by function.
+//! Imports point one way: `http` and `redis`, side by side, `-> server -> cluster ->
+//! engine -> pages -> filter`, and `server -> backup -> pages`. Within a package no file or
+//! folder imports one that imports it: `tests/layering` holds that, and what the program's
+//! modules may import. `docs/code-tour.md` follows one add and one question function by
+//! function.
 //!
 //! # Where to change what
 //!
 //! | to add | begin in | and then |
 //! |---|---|---|
-//! | a route | a handler in `http/handlers/`, with its `#[utoipa::path]` | its line in `http/routes.rs`; `make openapi` |
-//! | a command of the Redis protocol | its line in `redis/commands/table.rs` | done in `redis/session/`; `docs/redisbloom.md` |
-//! | a field of a filter's description | `FilterInfo` in `engine/answer.rs`, filled in the same file | the answer in `http/handlers/filter_body.rs`; `make openapi` |
-//! | a parameter of a filter | `chain/params/` | `http/parse/filter_fields.rs`, the stored bytes in `chain/meta/`, `docs/format.md` |
-//! | a limit of requests | `http/admission/limits.rs`, held where it is taken | its flag in `config/limits.rs`, `docs/limits.md` |
-//! | a bound of the engine | `EngineOptions` in `engine/open.rs` | its flag in the section of `config/` that it belongs to, `docs/limits.md` |
+//! | a route | a handler in `http/src/handlers/` | its line in `http/src/routes.rs`; what is said of it in `http/src/openapi/document/operations/`; `make openapi` |
+//! | a command of the Redis protocol | its line in `redis/src/commands/table.rs` | done in `redis/src/session/`; `docs/redisbloom.md` |
+//! | a field of a filter's description | `FilterInfo` in `engine/src/answer.rs`, filled in the same file | the answer in `http/src/handlers/filter_body.rs`; `make openapi` |
+//! | a parameter of a filter | `filter/src/chain/params/` | `http/src/parse/filter_fields.rs`, what is said of it in `schema.rs` there, the stored bytes in `filter/src/chain/meta/`, `docs/format.md` |
+//! | a limit of requests | `server/src/admission/limits.rs`, held where it is taken | its flag in `config/limits.rs`, `docs/limits.md` |
+//! | a bound of the engine | `EngineOptions` in `engine/src/open.rs` | its flag in the section of `config/` that it belongs to, `docs/limits.md` |
 //! | a flag | the section of `config/` that it belongs to, checked there | `config/serve.rs` hands it on; `docs/limits.md` |
-//! | a kind of problem | `http/problem/codes.rs`, one line of the table | the error in `http/problem/error.rs` |
-//! | a failure of the engine | `engine/error.rs` | what it is to a client, in `http/problem/causes.rs` |
-//! | a metric | `metrics.rs` | counted where it happens; dashboard and `docs/operations.md` |
-//! | a stored value | `store/format.rs` and `store/values.rs` | `docs/format.md` |
-//! | a background task | `engine/tasks/` | started in `engine/open.rs` |
-//! | a rule of adding | `chain/plan/planner.rs` | its property against the model in `chain/plan/tests.rs` |
+//! | a kind of error | `codes/src/lib.rs`, one line of the table | the error in `engine/src/error.rs`, `server/src/refusal.rs` or `http/src/problem/error.rs`; its first word in `redis/src/commands/errors.rs` follows |
+//! | a failure of the engine | `engine/src/error.rs`, its sentence and its code | |
+//! | what requests can use up | `Scarce` in `server/src/used_up.rs` | its bound in `server/src/admission/limits.rs`, `docs/limits.md` |
+//! | a metric | `metrics/src/lib.rs` | counted where it happens; dashboard and `docs/operations.md` |
+//! | a stored value | `pages/src/store/format.rs` and `pages/src/store/values.rs` | `docs/format.md` |
+//! | a background task | `engine/src/tasks/` | started in `engine/src/open.rs` |
+//! | a rule of adding | `filter/src/chain/plan/planner.rs` | its property against the model in `filter/src/chain/plan/tests.rs` |
+//! | what a cluster asks of the engine | `engine::LaneOrder` in `engine/src/lane/ordering.rs` | `cluster/src/lane/ordering.rs` does it over the log |
+//! | a rule of the commit log | `cluster/src/replica/mod.rs`, rule by rule | its test in `cluster/src/tests/`, its line in `docs/cluster-design.md` |
 //! | a share for each API key | a [`share::Resource`], where the bound is held | its row in `docs/limits.md`, its test among the shares in `tests/api` |
 //!
 //! | to find | look in |
 //! |---|---|
-//! | what a lane does with a command | `engine/lane/run.rs`, then `engine/lane/drain.rs` |
-//! | what a commit writes, and what becomes of one that failed | `engine/lane/commit.rs` |
-//! | what a plan is counted in | `engine/lane/commit.rs`, `Lane::record` |
-//! | how a reader notices that pages changed | `engine/reader.rs`, `engine/pages/seqlock.rs` |
-//! | checksums of what is stored | `store/format.rs` |
-//! | which status an error has | `http/problem/causes.rs`, then `http/problem/codes.rs` |
+//! | what a lane does with a command | `engine/src/lane/run.rs`, then `engine/src/lane/drain.rs` |
+//! | what a commit writes, and what becomes of one that failed | `engine/src/lane/commit.rs` |
+//! | what a plan is counted in | `engine/src/lane/commit.rs`, `Lane::record` |
+//! | how a reader notices that pages changed | `engine/src/reader.rs`, `pages/src/resident/seqlock.rs` |
+//! | checksums of what is stored | `pages/src/store/format.rs` |
+//! | which status an error has, and whether to ask again | `codes/src/lib.rs` |
+//! | which pod does something about a filter | `server/src/cluster/route.rs`, then `server/src/cluster/forward.rs` |
 //!
 //! # Glossary
 //!
@@ -113,10 +116,10 @@
 //! | position | the newest record that a replica applied, and the hash of all before it |
 //! | fence | that a record is appended only behind the one it was planned behind |
 //! | in flight | said of a record that was sent to the commit log and is not settled |
-//! | reign | a time in which one pod plans a lane's changes, and nobody else changes it |
+//! | term | a time in which one pod plans a lane's changes, and nobody else changes it |
 //! | side record | what a commit keeps beside filters: an answer for retries, the progress of an import |
 //! | garbage | pages of filters and sub-filters that are gone, to be reclaimed |
-//! | dump | one filter as a stream of bytes |
+//! | dump | one filter as a file |
 //! | backup | the whole store as an archive |
 //! | lookup | one question to many filters |
 //! | problem | an error as HTTP tells it (RFC 9457) |
@@ -175,27 +178,18 @@
 //! 7. **Memory is bounded**: pages, open filters, bodies, batches, queues and
 //!    connections. What is over a bound is refused or waits, by name.
 //! 8. **No RocksDB type above [`store::rocks`], no NATS type above
-//!    [`replication::jetstream`].**
+//!    [`cluster::jetstream`].**
 
-pub mod access;
-pub mod backup;
-pub mod chain;
 pub mod client;
 pub mod commands;
 pub mod config;
-pub mod cuckoo;
-pub mod engine;
-#[cfg(any(test, fuzzing))]
-#[doc(hidden)]
-pub mod fuzz_targets;
-mod hints;
-pub mod http;
-pub mod mac;
-pub mod metrics;
-pub mod page;
-pub mod redis;
-pub mod replication;
-pub mod share;
-pub mod store;
-mod varint;
 pub mod watch;
+
+pub use cuckood_filter::{chain, cuckoo};
+pub use cuckood_pages::{page, store};
+pub use {
+    cuckood_access as access, cuckood_backup as backup, cuckood_cluster as cluster,
+    cuckood_codes as codes, cuckood_engine as engine, cuckood_file as file, cuckood_http as http,
+    cuckood_metrics as metrics, cuckood_redis as redis, cuckood_server as server,
+    cuckood_share as share,
+};

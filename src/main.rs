@@ -1,6 +1,5 @@
 //! The program: reads the command line, and says how it ended.
 
-use clap::Parser as _;
 use cuckood::commands;
 use cuckood::config::Cli;
 use std::process::ExitCode;
@@ -23,5 +22,5 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 static ALLOCATOR_OPTIONS: &[u8; 36] = b"dirty_decay_ms:100,muzzy_decay_ms:0\0";
 
 fn main() -> ExitCode {
-    commands::run(Cli::parse().command)
+    commands::run(Cli::read().command)
 }

@@ -7,12 +7,15 @@
     reason = "what helps a test may fail as the test does"
 )]
 
+#[path = "../crates/filter/tests/resident/mod.rs"]
+mod resident;
+
 use cuckood::chain::meta::Chain;
 use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
 use cuckood::chain::plan::{AddMode, AddResult};
 use cuckood::chain::read::candidate_pages;
-use cuckood::chain::resident::ResidentFilter;
 use cuckood::cuckoo::hash::{HashKey, ItemHash};
+use resident::ResidentFilter;
 use std::collections::BTreeSet;
 
 /// Keys of the filters' hashes, and with them the placement of all items.

@@ -7,6 +7,10 @@
     reason = "what helps a test may fail as the test does"
 )]
 
+#[path = "../crates/pages/tests/memory/mod.rs"]
+mod memory;
+
+use crate::memory::MemoryStore;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use cuckood::chain::params::FilterRequest;
 use cuckood::cuckoo::classic::Classic;
@@ -17,7 +21,6 @@ use cuckood::engine::{
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
-use cuckood::store::memory::MemoryStore;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

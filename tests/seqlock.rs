@@ -32,7 +32,8 @@ mod atomics {
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 }
 
-#[path = "../src/engine/pages/seqlock.rs"]
+#[path = "../crates/pages/src/resident/seqlock.rs"]
+#[expect(unreachable_pub, reason = "it is a package's there, and a test's here")]
 mod seqlock;
 
 /// Where a thread waits for another, or ends, does not count. Without a bound

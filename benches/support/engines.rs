@@ -1,10 +1,11 @@
 //! An engine on RocksDB, as the program has it, and items to fill it with.
 
+use super::metered::{Counts, MeteredStore};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddOptions, AddResult, Engine, EngineOptions, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
-use cuckood::store::{Garbage, PageStore, StoreCounts};
+use cuckood::store::{Garbage, PageStore};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub(crate) struct Bench {
     pub(crate) runtime: Runtime,
     pub(crate) engine: Engine,
     pub(crate) store: Arc<PageStore>,
+    metered: MeteredStore,
     pub(crate) metrics: Arc<Metrics>,
     name: FilterName,
     seed: u64,
@@ -38,7 +40,13 @@ impl Bench {
         options: &EngineOptions,
         seed: u64,
     ) -> Result<Bench, Box<dyn Error>> {
-        Bench::open_with(path, options, RocksOptions::default(), seed)
+        let usual = RocksOptions::default();
+        let block_cache = super::setting("CUCKOOD_BENCH_BLOCK_CACHE", usual.block_cache_bytes)?;
+        let rocks = RocksOptions {
+            block_cache_bytes: block_cache,
+            ..usual
+        };
+        Bench::open_with(path, options, rocks, seed)
     }
 
     /// The same with other settings of the store.
@@ -53,14 +61,15 @@ impl Bench {
             .enable_time()
             .build()?;
         let metrics = Arc::new(Metrics::new()?);
-        let rocks = RocksStore::open(path, rocks)?;
+        let metered = MeteredStore::new(Arc::new(RocksStore::open(path, rocks)?));
         let reads = metrics.page_reads.with_label_values(&["store"]);
-        let store = Arc::new(PageStore::open(Arc::new(rocks))?.counting_in(reads));
+        let store = Arc::new(PageStore::open(Arc::new(metered.clone()))?.counting_in(reads));
         let engine = Engine::open(Arc::clone(&store), options, Arc::clone(&metrics))?;
         Ok(Bench {
             runtime,
             engine,
             store,
+            metered,
             metrics,
             name: FilterName::parse("bench")?,
             seed,
@@ -147,8 +156,8 @@ impl Bench {
     }
 
     /// What the store was asked for so far.
-    pub(crate) fn counts(&self) -> StoreCounts {
-        self.store.counts()
+    pub(crate) fn counts(&self) -> Counts {
+        self.metered.counts()
     }
 }
 
@@ -174,6 +183,7 @@ pub(crate) fn item(seed: u64, number: u64) -> [u8; 12] {
 pub(crate) struct Reopened {
     runtime: Runtime,
     store: Arc<PageStore>,
+    metered: MeteredStore,
     name: FilterName,
     seed: u64,
 }
@@ -182,12 +192,14 @@ impl Reopened {
     /// Opens a data directory.
     pub(crate) fn open(path: &Path, seed: u64) -> Result<Reopened, Box<dyn Error>> {
         let rocks = RocksStore::open(path, RocksOptions::default())?;
+        let metered = MeteredStore::new(Arc::new(rocks));
         Ok(Reopened {
             runtime: tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(2)
                 .enable_time()
                 .build()?,
-            store: Arc::new(PageStore::open(Arc::new(rocks))?),
+            store: Arc::new(PageStore::open(Arc::new(metered.clone()))?),
+            metered,
             name: FilterName::parse("bench")?,
             seed,
         })
@@ -211,7 +223,7 @@ impl Reopened {
     }
 
     /// What the store was asked for so far.
-    pub(crate) fn counts(&self) -> StoreCounts {
-        self.store.counts()
+    pub(crate) fn counts(&self) -> Counts {
+        self.metered.counts()
     }
 }

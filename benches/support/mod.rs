@@ -4,6 +4,7 @@
 //! - [`engines`]: an engine on RocksDB, and items to fill it with
 //! - [`legend`]: which colour is which in a plot
 //! - [`machine`]: what the kernel says of this process and its files
+//! - [`metered`]: a store that counts what it is asked for
 //! - [`phases`]: one run in several processes, so that each starts afresh
 //! - [`server`]: the real program, and a client that costs little
 
@@ -12,6 +13,8 @@
 pub(crate) mod engines;
 pub(crate) mod legend;
 pub(crate) mod machine;
+#[path = "../../crates/pages/tests/metered/mod.rs"]
+pub(crate) mod metered;
 pub(crate) mod phases;
 pub(crate) mod rounds;
 pub(crate) mod server;

@@ -1,9 +1,10 @@
 //! Fuzzes the target that `CUCKOOD_FUZZ_TARGET` names, one of
-//! `cuckood::fuzz_targets::TARGETS`.
+//! all that stand in the packages' `fuzz_targets`, beside the readers of bytes that are not
+//! trusted. Their tests replay what fuzzing found, `fuzz/seeds`.
 
 #![no_main]
 
-use cuckood::fuzz_targets::{TARGETS, Target};
+use cuckood_pages::store::fuzz_targets::Target;
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 
@@ -11,9 +12,19 @@ fn target() -> Target {
     static CHOSEN: OnceLock<Target> = OnceLock::new();
     *CHOSEN.get_or_init(|| {
         let wanted = std::env::var("CUCKOOD_FUZZ_TARGET").unwrap_or_default();
-        let found = TARGETS.iter().find(|(name, _)| *name == wanted);
+        let targets = [
+            cuckood_access::fuzz_targets::TARGETS,
+            cuckood_cluster::fuzz_targets::TARGETS,
+            cuckood_engine::fuzz_targets::TARGETS,
+            cuckood_filter::file::fuzz_targets::TARGETS,
+            cuckood_http::fuzz_targets::TARGETS,
+            cuckood_pages::store::fuzz_targets::TARGETS,
+            cuckood_redis::fuzz_targets::TARGETS,
+        ]
+        .concat();
+        let found = targets.iter().find(|(name, _)| *name == wanted);
         let Some((_, target)) = found else {
-            let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+            let names: Vec<&str> = targets.iter().map(|(name, _)| *name).collect();
             panic!("CUCKOOD_FUZZ_TARGET is {wanted:?}, allowed is one of {names:?}");
         };
         *target

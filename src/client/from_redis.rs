@@ -5,7 +5,7 @@
 //! Redis does not hold still during the walk: what is written to the filter
 //! meanwhile may be torn, which the server notices by the counts and refuses.
 
-use super::remote::{Credentials, Remote, RemoteError, path_part};
+use super::remote::{RemoteError, ServerAddress, path_part};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use redis::{Connection, RedisError, RedisResult};
@@ -34,17 +34,9 @@ pub struct RedisImport {
     #[arg(long)]
     pub key: String,
 
-    /// Address of the server.
-    #[arg(
-        long = "server",
-        env = "CUCKOOD_URL",
-        default_value = "http://127.0.0.1:8080"
-    )]
-    pub url: String,
-
-    /// API key and certificates for that server.
+    /// The server.
     #[command(flatten)]
-    pub credentials: Credentials,
+    pub server: ServerAddress,
 
     /// Key of the filter to create.
     #[arg(long, value_parser = path_part)]
@@ -88,7 +80,8 @@ pub enum RedisImportError {
 /// # Errors
 /// See [`RedisImportError`]; nothing was changed.
 pub async fn import(options: &RedisImport) -> Result<u64, RedisImportError> {
-    let remote = Remote::new(&options.url, &options.credentials)?;
+    let remote = options.server.remote()?;
+    remote.announce();
     let (chunks, body) = channel(2);
     let walk = options.clone();
     let walk = tokio::task::spawn_blocking(move || {

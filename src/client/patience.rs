@@ -8,7 +8,11 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 /// The header by which a change is made once, however often it is sent.
-pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The one that says for how many seconds it may be sent again, and how many
+/// servers take at most.
+const IDEMPOTENCY_KEY_LIFETIME: &str = "idempotency-key-lifetime";
+const LONGEST_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// Longest pause after the first attempt; it doubles with each.
 const FIRST: Duration = Duration::from_millis(100);
@@ -25,6 +29,14 @@ pub(super) struct PatientRemote {
 }
 
 impl PatientRemote {
+    /// Has a change be made once, for as long as this may send it again.
+    pub(super) fn once(&self, change: RequestBuilder, key: &str) -> RequestBuilder {
+        let lifetime = LONGEST_LIFETIME.min(self.patience + ATTEMPT);
+        change
+            .header(IDEMPOTENCY_KEY, key)
+            .header(IDEMPOTENCY_KEY_LIFETIME, lifetime.as_secs())
+    }
+
     /// Sends a request until it is answered. Says so once if that takes a
     /// second attempt.
     ///
@@ -47,13 +59,18 @@ impl PatientRemote {
                 return answered;
             }
             if longest == FIRST {
-                let seconds = self.patience.as_secs();
-                eprintln!("cuckood: {reason}; trying again for up to {seconds} s");
+                say_again(&reason, self.patience);
             }
             sleep(pause).await;
             longest = LONGEST.min(longest * 2);
         }
     }
+}
+
+/// Says that and why there is more than one attempt.
+pub(super) fn say_again(reason: &str, patience: Duration) {
+    let seconds = patience.as_secs();
+    eprintln!("cuckood: {reason}; trying again for up to {seconds} s");
 }
 
 /// An `Idempotency-Key` for one change.

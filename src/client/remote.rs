@@ -7,13 +7,16 @@ use clap::Args;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::tls::{Certificate, Identity};
-use reqwest::{Client, ClientBuilder, Method, RequestBuilder, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_rustls::rustls::crypto::ring;
+
+/// The variable that names the server.
+pub const SERVER: &str = "CUCKOOD_SERVER";
 
 /// How long a connection may take, TLS included.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -62,6 +65,36 @@ pub struct Credentials {
     pub client_key: Option<PathBuf>,
 }
 
+/// Which server is asked, and what it is shown.
+#[derive(Clone, Debug, Args)]
+pub struct ServerAddress {
+    /// Host name or address of the server with its port, or its URL; of several with commas between them the first.
+    #[arg(
+        long,
+        global = true,
+        env = SERVER,
+        default_value = "127.0.0.1:8080"
+    )]
+    pub server: String,
+
+    /// API key and certificates.
+    #[command(flatten)]
+    pub credentials: Credentials,
+}
+
+impl ServerAddress {
+    /// The server.
+    ///
+    /// # Errors
+    /// As [`Remote::new`].
+    pub fn remote(&self) -> Result<Remote> {
+        Remote::named(&self.server, &self.credentials)
+    }
+}
+
+/// What comes of a request.
+type Result<T, E = RemoteError> = std::result::Result<T, E>;
+
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
@@ -105,6 +138,8 @@ pub enum RemoteError {
         server: String,
         /// HTTP status.
         status: u16,
+        /// What programs tell the cause by.
+        code: String,
         /// The server's own words.
         detail: String,
     },
@@ -165,7 +200,7 @@ impl Remote {
     ///
     /// # Errors
     /// The address is none, or a file can't be used.
-    pub fn new(url: &str, credentials: &Credentials) -> Result<Remote, RemoteError> {
+    pub fn new(url: &str, credentials: &Credentials) -> Result<Remote> {
         let base = address(url)?;
         let mut client = client().default_headers(authorization(credentials)?);
         client = match (&credentials.ca_file, base.scheme()) {
@@ -184,7 +219,9 @@ impl Remote {
     ///
     /// # Errors
     /// As [`new`](Remote::new).
-    pub fn named(server: &str, credentials: &Credentials) -> Result<Remote, RemoteError> {
+    pub fn named(server: &str, credentials: &Credentials) -> Result<Remote> {
+        // Clients take several pods there.
+        let server = server.split(',').next().unwrap_or_default().trim();
         match server.contains("://") {
             true => Remote::new(server, credentials),
             false => Remote::new(&format!("http://{server}"), credentials),
@@ -196,14 +233,14 @@ impl Remote {
     ///
     /// # Errors
     /// The address is none.
-    pub fn on_this_machine(url: &str) -> Result<Remote, RemoteError> {
+    pub fn on_this_machine(url: &str) -> Result<Remote> {
         Remote::built(
             address(url)?,
             client().tls_danger_accept_invalid_certs(true),
         )
     }
 
-    fn built(base: Url, client: ClientBuilder) -> Result<Remote, RemoteError> {
+    fn built(base: Url, client: ClientBuilder) -> Result<Remote> {
         let client = client
             .build()
             .map_err(|error| RemoteError::BadCertificates {
@@ -226,6 +263,14 @@ impl Remote {
         self.base.authority().to_owned()
     }
 
+    /// Says which server is asked, before work that takes its time.
+    pub fn announce(&self) {
+        eprintln!(
+            "cuckood: server {}",
+            self.base.as_str().trim_end_matches('/')
+        );
+    }
+
     /// A request for a path below the server's address, whose parts are encoded.
     pub fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         self.client.request(method, self.url(path))
@@ -235,13 +280,41 @@ impl Remote {
     ///
     /// # Errors
     /// There is no answer, at least not within the request's own timeout.
-    pub async fn send(&self, request: RequestBuilder) -> Result<Answer, RemoteError> {
+    pub async fn send(&self, request: RequestBuilder) -> Result<Answer> {
+        self.read(self.begin(request).await?).await
+    }
+
+    /// Sends a request and hands out the body of a good answer piece by piece.
+    ///
+    /// # Errors
+    /// There is no answer, it ends early or is no, or a piece can't be taken.
+    pub async fn download<E: From<RemoteError>>(
+        &self,
+        request: RequestBuilder,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut response = self.begin(request).await?;
+        if !response.status().is_success() {
+            let refusal = self.read(response).await?;
+            return Ok(self.granted(refusal).map(|_| ())?);
+        }
         let broken = |error: reqwest::Error| self.unreachable(&error);
+        while let Some(piece) = response.chunk().await.map_err(broken)? {
+            take(&piece)?;
+        }
+        Ok(())
+    }
+
+    async fn begin(&self, request: RequestBuilder) -> Result<Response> {
         let sent = request.send().await;
-        let mut response = sent.map_err(|error| match is_no_http(&error) {
+        sent.map_err(|error| match is_no_http(&error) {
             true => self.not_understood(),
-            false => broken(error),
-        })?;
+            false => self.unreachable(&error),
+        })
+    }
+
+    async fn read(&self, mut response: Response) -> Result<Answer> {
+        let broken = |error: reqwest::Error| self.unreachable(&error);
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(broken)? {
             body.extend_from_slice(&piece);
@@ -260,7 +333,7 @@ impl Remote {
     ///
     /// # Errors
     /// There is no answer, or it is no.
-    pub async fn ask(&self, request: RequestBuilder) -> Result<Vec<u8>, RemoteError> {
+    pub async fn ask(&self, request: RequestBuilder) -> Result<Vec<u8>> {
         self.granted(self.send(request).await?)
     }
 
@@ -268,14 +341,18 @@ impl Remote {
     ///
     /// # Errors
     /// It is no.
-    pub fn granted(&self, answer: Answer) -> Result<Vec<u8>, RemoteError> {
+    pub fn granted(&self, answer: Answer) -> Result<Vec<u8>> {
         match answer.status.is_success() {
             true => Ok(answer.body),
-            false => Err(RemoteError::Refused {
-                server: self.name(),
-                status: answer.status.as_u16(),
-                detail: answer.problem().detail,
-            }),
+            false => {
+                let Problem { code, detail } = answer.problem();
+                Err(RemoteError::Refused {
+                    server: self.name(),
+                    status: answer.status.as_u16(),
+                    code,
+                    detail,
+                })
+            }
         }
     }
 
@@ -315,7 +392,7 @@ pub fn choose_cryptography() {
     let _ = ring::default_provider().install_default();
 }
 
-fn address(url: &str) -> Result<Url, RemoteError> {
+fn address(url: &str) -> Result<Url> {
     let bad_url = |reason: String| RemoteError::BadUrl {
         url: url.to_owned(),
         reason,
@@ -370,7 +447,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn authorization(credentials: &Credentials) -> Result<HeaderMap, RemoteError> {
+fn authorization(credentials: &Credentials) -> Result<HeaderMap> {
     let key = match (&credentials.api_key, &credentials.api_key_file) {
         (Some(key), None) => key.0.clone(),
         (None, Some(path)) => first_line(path)?,
@@ -388,7 +465,7 @@ fn authorization(credentials: &Credentials) -> Result<HeaderMap, RemoteError> {
     Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
 }
 
-fn first_line(path: &Path) -> Result<String, RemoteError> {
+fn first_line(path: &Path) -> Result<String> {
     let text = std::fs::read_to_string(path).map_err(|error| bad_file(path, error))?;
     match text.lines().next().map(str::trim) {
         Some(line) if !line.is_empty() => Ok(line.to_owned()),
@@ -400,7 +477,7 @@ fn first_line(path: &Path) -> Result<String, RemoteError> {
 ///
 /// # Errors
 /// The file can't be read, or holds none; the path is named.
-pub fn certificates(path: &Path) -> Result<Vec<Certificate>, RemoteError> {
+pub fn certificates(path: &Path) -> Result<Vec<Certificate>> {
     let pem = std::fs::read(path).map_err(|error| bad_file(path, error))?;
     let found =
         Certificate::from_pem_bundle(&pem).map_err(|error| bad_file(path, cause(&error)))?;
@@ -411,7 +488,7 @@ pub fn certificates(path: &Path) -> Result<Vec<Certificate>, RemoteError> {
 }
 
 /// The client's certificate with its key.
-fn identity(credentials: &Credentials) -> Result<Option<Identity>, RemoteError> {
+fn identity(credentials: &Credentials) -> Result<Option<Identity>> {
     let (certificate, key) = match (&credentials.client_cert, &credentials.client_key) {
         (None, None) => return Ok(None),
         (Some(certificate), Some(key)) => (certificate, key),

@@ -1,17 +1,17 @@
 //! What a pod tells the others of its cluster while it serves, and what it makes of
 //! what they tell: levels of records, who may lead, how far it is behind.
 
-use super::failure::Failure;
+use super::failure::Result;
 use super::fallen_behind::FallenBehind;
 use super::last_announced::LastAnnounced;
-use crate::engine::{Engine, LaneState};
-use crate::http::App;
-use crate::metrics::Metrics;
-use crate::replication::jetstream::{
+use crate::cluster::jetstream::{
     ANNOUNCE_EVERY, Announcements, Connection, Founding, KeptPositions, LeaseKeeping, PodState,
     current_epoch,
 };
-use crate::replication::{Halt, Leaders, LevelKeeper, Position};
+use crate::cluster::{Halt, Leaders, LevelKeeper, Member, Position};
+use crate::engine::LaneState;
+use crate::metrics::Metrics;
+use crate::server::App;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,6 +23,8 @@ use tokio::time::timeout;
 pub(super) struct Announcing {
     pub(super) announcements: Announcements,
     pub(super) kept: KeptPositions,
+    /// What is kept, as it was read or written last.
+    pub(super) known: Vec<Position>,
     pub(super) leaders: Arc<Leaders>,
     pub(super) keeping: Arc<LeaseKeeping>,
     pub(super) connection: Connection,
@@ -35,9 +37,11 @@ pub(super) struct Announcing {
     pub(super) start_again: watch::Sender<bool>,
     pub(super) fallen_behind: FallenBehind,
     pub(super) last_announced: LastAnnounced,
-    pub(super) engine: Engine,
+    pub(super) member: Member,
     pub(super) app: Arc<App>,
     pub(super) metrics: Arc<Metrics>,
+    /// How much was found before that no pod with this cluster key has said.
+    pub(super) refused: u64,
 }
 
 impl Announcing {
@@ -68,13 +72,23 @@ impl Announcing {
         let _ = timeout(ANNOUNCE_EVERY, withdrawn).await;
     }
 
-    async fn once(&mut self) -> Result<(), Failure> {
+    async fn once(&mut self) -> Result {
         self.tell_own_state();
         self.own.held.clone_from(&self.held.lock());
         self.announcements.announce(&self.own).await?;
         self.look_for_an_epoch().await?;
         let pods = self.announcements.all().await?;
         self.metrics.cluster_pods.set(pods.len() as i64);
+        let other = self.announcements.of_other_founding().await?;
+        if let Some(cluster) = self.app.cluster()
+            && cluster.note_other_founding(other.clone())
+            && let Some(address) = other
+        {
+            tracing::warn!(
+                address,
+                "a server that belongs to another founding of a cluster of this name announces itself: stop it, or give it an empty data directory"
+            );
+        }
         let level = self
             .levels
             .note(pods.iter().map(|it| it.level), Instant::now());
@@ -83,7 +97,7 @@ impl Announcing {
                 level,
                 "all pods understand this feature level: records are written at it"
             );
-            self.engine.write_level(level)?;
+            self.member.write_level(level);
         }
         let now = Instant::now();
         self.last_announced.note(&pods, now);
@@ -103,11 +117,12 @@ impl Announcing {
                 *furthest = position.max(*furthest);
             }
         }
-        let kept = self.hear_of_others(&pods).await?;
-        for (furthest, kept) in furthest.iter_mut().zip(&kept) {
+        self.hear_of_others(&pods).await?;
+        self.note_unsealed();
+        for (furthest, kept) in furthest.iter_mut().zip(&self.known) {
             *furthest = kept.sequence.max(*furthest);
         }
-        let states = self.engine.lane_states();
+        let states = self.member.engine().lane_states();
         self.start_again_if_behind(&pods, &states);
         let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();
         if let Some(cluster) = self.app.cluster() {
@@ -123,19 +138,23 @@ impl Announcing {
     }
 
     /// Has lanes wait for what other pods have applied, and stop if the log has lost it.
-    /// Returns what is kept of that outside of the log, once this pod has had its own
-    /// positions kept, too.
-    async fn hear_of_others(&self, pods: &[PodState]) -> Result<Vec<Position>, Failure> {
+    /// Has that kept outside of the log, and the own positions, too. Somebody may have
+    /// taken away what was kept, or written over it: this pod has seen it, and puts it
+    /// back.
+    async fn hear_of_others(&mut self, pods: &[PodState]) -> Result {
         let kept = self.kept.read().await?;
-        let mut heard = lanes_of(&kept.lanes);
+        if let Some(lanes) = kept.lanes.as_ref().filter(|it| !it.is_empty()) {
+            self.known.clone_from(lanes);
+        }
+        let mut heard = lanes_of(&self.known);
         let others = pods.iter().filter(|it| it.address != self.own.address);
-        heard.extend(acknowledged(&self.founding, others));
-        let engine = self.engine.clone();
-        let has = spawn_blocking(move || engine.hear_acknowledged(&heard)).await??;
-        let states = self.engine.lane_states();
+        heard.extend(acknowledged(others));
+        let member = self.member.clone();
+        let has = spawn_blocking(move || member.hear_acknowledged(&heard)).await??;
+        let states = self.member.engine().lane_states();
         let next = states.iter().enumerate().map(|(lane, state)| {
             let is_lost = matches!(state.halted, Some(Halt::Lost { .. }));
-            match kept.lanes.get(lane) {
+            match self.known.get(lane) {
                 // What goes on from it takes its place.
                 Some(kept) if is_lost || has.get(lane) == Some(&false) => *kept,
                 Some(kept) if kept.sequence >= state.position.sequence => *kept,
@@ -143,14 +162,15 @@ impl Announcing {
             }
         });
         let next: Vec<Position> = next.collect();
-        if next != kept.lanes || kept.has_old_key {
+        if next != self.known || kept.lacks_seal {
             self.kept.keep(&kept, &next).await?;
         }
-        Ok(next)
+        self.known = next;
+        Ok(())
     }
 
     fn tell_own_state(&mut self) {
-        let states = self.engine.lane_states();
+        let states = self.member.engine().lane_states();
         let positions = states.iter().map(|it| it.position);
         self.own.positions = positions.clone().map(|it| it.sequence).collect();
         self.own.histories = positions.map(|it| it.history).collect();
@@ -159,14 +179,14 @@ impl Announcing {
         let is_lost = |it: &LaneState| matches!(it.halted, Some(Halt::Lost { .. }));
         let lacking = (0..).zip(&states).filter(|(_, it)| is_lost(it));
         self.own.lacking = lacking.map(|(lane, _)| lane).collect();
-        self.own.now_ms = self.engine.now_ms();
-        self.own.reckoned_ms = self.engine.reckoned_ms();
+        self.own.now_ms = self.member.engine().now_ms();
+        self.own.reckoned_ms = self.member.engine().reckoned_ms();
         let cluster = self.app.cluster();
-        self.own.is_ready = cluster.is_some_and(|it| it.is_ready(&self.engine));
+        self.own.is_ready = cluster.is_some_and(|it| it.is_ready(self.member.engine()));
     }
 
     /// Once another epoch has begun, this pod must not answer as if it had not.
-    async fn look_for_an_epoch(&self) -> Result<(), Failure> {
+    async fn look_for_an_epoch(&self) -> Result {
         let current = current_epoch(&self.connection, &self.founding.cluster).await?;
         let Some(cluster) = self.app.cluster() else {
             return Ok(());
@@ -179,6 +199,17 @@ impl Announcing {
             );
         }
         Ok(())
+    }
+
+    /// Says whether there is something again that no pod with this cluster key has said.
+    fn note_unsealed(&mut self) {
+        let before = self.refused;
+        self.refused = self.announcements.refused();
+        let more = self.refused.saturating_sub(before);
+        self.metrics.unsealed_entries.inc_by(more);
+        if let Some(cluster) = self.app.cluster() {
+            cluster.note_unsealed(more > 0);
+        }
     }
 
     /// Stops the server, to be started again, if the log no longer has what a lane
@@ -201,7 +232,7 @@ impl Announcing {
     }
 
     fn note_lanes(&self) {
-        let states = self.engine.lane_states();
+        let states = self.member.engine().lane_states();
         for (lane, state) in states.iter().enumerate() {
             let lane = [lane.to_string()];
             let position = self.metrics.lane_position.with_label_values(&lane);
@@ -224,11 +255,9 @@ impl Announcing {
 /// What pods of a cluster say that they have applied. One that waits for the state of
 /// another finds out itself whether others have it.
 pub(super) fn acknowledged<'a>(
-    founding: &Founding,
     pods: impl Iterator<Item = &'a PodState>,
 ) -> impl Iterator<Item = (u32, Position)> {
-    let founding = hex::encode(founding.founding);
-    let serving = pods.filter(move |it| !it.is_waiting && it.founding == founding);
+    let serving = pods.filter(|it| !it.is_waiting);
     serving.flat_map(|it| lanes_of(&it.lanes().unwrap_or_default()))
 }
 

@@ -1,24 +1,20 @@
 //! Whether brokers may be used, and what is believed of what they have.
 
-use super::failure::Failure;
+use super::failure::Result;
 use crate::access::cluster_key::ClusterKey;
+use crate::cluster::jetstream::{ClusterName, Connection, Founding, Seals, check_sync};
 use crate::config::BrokerSettings;
-use crate::replication::jetstream::{ClusterName, Connection, Founding, Seals, check_sync};
 
 /// The key of a cluster.
-pub(super) fn cluster_key(settings: &BrokerSettings) -> Result<ClusterKey, Failure> {
+pub(super) fn cluster_key(settings: &BrokerSettings) -> Result<ClusterKey> {
     Ok(match &settings.key_file {
         Some(file) => ClusterKey::read(file)?,
-        None => ClusterKey::OF_FOUNDING,
+        None => ClusterKey::of_founding(),
     })
 }
 
 /// What seals leases and announcements.
-pub(super) fn seals(
-    key: &ClusterKey,
-    cluster: &ClusterName,
-    founding: &[u8; 16],
-) -> Result<Seals, Failure> {
+pub(super) fn seals(key: &ClusterKey, cluster: &ClusterName, founding: &[u8; 16]) -> Result<Seals> {
     let cluster = cluster.to_string();
     Ok(Seals::new(key.derive(&cluster, founding, "bucket")?))
 }
@@ -28,7 +24,7 @@ pub(super) async fn check_safe(
     connection: &Connection,
     founding: &Founding,
     settings: &BrokerSettings,
-) -> Result<(), Failure> {
+) -> Result {
     match settings.may_lose {
         true => Ok(()),
         false => Ok(check_sync(connection, &founding.stream(), &settings.monitors).await?),

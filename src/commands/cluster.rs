@@ -1,22 +1,27 @@
 //! `cluster`: founds a cluster, and says how one is.
 
 use super::brokers::{check_safe, cluster_key, seals};
-use super::failure::Failure;
-use crate::config::{BrokerConfig, BrokerSettings, ClusterCommand};
-use crate::http::ClusterStatus;
-use crate::replication::FIRST_EPOCH;
-use crate::replication::jetstream::{
+use super::failure::{Failure, Result};
+use crate::client::remote::Remote;
+use crate::cluster::FIRST_EPOCH;
+use crate::cluster::jetstream::{
     Announcements, Founding, Holder, JetStreamError, JetStreamLog, Leases, Patience, connect,
     current_epoch, found, give_up_founding, open,
 };
-use crate::replication::record::Writer;
+use crate::cluster::record::Writer;
+use crate::config::{BrokerConfig, BrokerSettings, ClusterCommand};
+use crate::server::ClusterStatus;
+use reqwest::Method;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 /// How long a lease lives.
 pub(super) const LEASE_TTL: Duration = Duration::from_secs(5);
 
-pub(super) fn run(command: ClusterCommand) -> Result<(), Failure> {
+/// How long a server may take to say how its cluster is.
+const ANSWER: Duration = Duration::from_secs(5);
+
+pub(super) fn run(command: ClusterCommand) -> Result {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -37,8 +42,16 @@ pub(super) fn run(command: ClusterCommand) -> Result<(), Failure> {
                     founded => founded,
                 }
             }
-            ClusterCommand::Status { brokers, json } => {
-                let status = status(&named(&brokers)?).await?;
+            ClusterCommand::Status {
+                brokers,
+                server,
+                credentials,
+                json,
+            } => {
+                let status = match server {
+                    Some(server) => told(&Remote::named(&server, &credentials)?).await?,
+                    None => status(&named(&brokers)?).await?,
+                };
                 match json {
                     true => println!("{}", serde_json::to_string_pretty(&status)?),
                     false => print!("{}", table(&status)),
@@ -61,14 +74,14 @@ pub(super) fn run(command: ClusterCommand) -> Result<(), Failure> {
     done
 }
 
-fn named(brokers: &BrokerConfig) -> Result<BrokerSettings, Failure> {
+fn named(brokers: &BrokerConfig) -> Result<BrokerSettings> {
     let settings = brokers.settings()?;
     settings.ok_or_else(|| {
-        "--log is missing: name the brokers and the cluster, such as --log nats://127.0.0.1:4222 --cluster shop".into()
+        "--log is missing: name the brokers and the cluster, such as --log nats://127.0.0.1:4222 --cluster shop; cluster status also takes --server, one of the cluster's servers".into()
     })
 }
 
-async fn found_one(settings: &BrokerSettings, lanes: u32, copies: usize) -> Result<(), Failure> {
+async fn found_one(settings: &BrokerSettings, lanes: u32, copies: usize) -> Result {
     let connection = connect(&settings.brokers).await?;
     let mut id = [0; 16];
     getrandom::fill(&mut id)?;
@@ -97,7 +110,7 @@ fn is_founded(error: &Failure) -> bool {
 }
 
 /// Makes sure that a cluster that was founded before is what was asked for.
-async fn compare(settings: &BrokerSettings, lanes: u32) -> Result<(), Failure> {
+async fn compare(settings: &BrokerSettings, lanes: u32) -> Result {
     let connection = connect(&settings.brokers).await?;
     let current = current_epoch(&connection, &settings.cluster).await?;
     let founding = open(&connection, &settings.cluster, current.epoch).await?;
@@ -113,7 +126,15 @@ async fn compare(settings: &BrokerSettings, lanes: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn status(settings: &BrokerSettings) -> Result<ClusterStatus, Failure> {
+/// How a cluster is as one of its servers knows it.
+async fn told(server: &Remote) -> Result<ClusterStatus> {
+    let request = server.request(Method::GET, &["cluster"]).timeout(ANSWER);
+    let answer = server.ask(request).await?;
+    let status = serde_json::from_slice(&answer);
+    status.map_err(|_| server.not_understood().into())
+}
+
+async fn status(settings: &BrokerSettings) -> Result<ClusterStatus> {
     let connection = connect(&settings.brokers).await?;
     let epoch = current_epoch(&connection, &settings.cluster).await?;
     let founding = open(&connection, &settings.cluster, epoch.epoch).await?;

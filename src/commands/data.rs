@@ -1,6 +1,6 @@
 //! `check` and `restore`: data directories of servers that do not run.
 
-use super::failure::Failure;
+use super::failure::Result;
 use crate::backup::{BackupError, archive::Progress, restore};
 use crate::engine::check::{self, Fault, Inspector};
 use crate::store::rocks::{RocksOptions, RocksStore};
@@ -19,7 +19,7 @@ const SUMS: &str = "a filter whose pages can all be read, but hold other than it
 const REMEDY: &str = "delete the other filters that are named and fill them again, or restore a backup, which is all that helps where the description, the end or the owner of a filter can't be read; what belongs to no filter is removed, and names are written anew, by cuckood check --repair";
 
 /// Reads the whole directory and prints what is in it.
-pub(super) fn run_check(data_dir: &Path, repair_it: bool) -> Result<(), Failure> {
+pub(super) fn run_check(data_dir: &Path, repair_it: bool) -> Result {
     see_data(data_dir)?;
     if repair_it {
         run_repair(data_dir)?;
@@ -103,11 +103,7 @@ impl Inspector for Faults {
 
 /// Makes the directory from a backup and checks it; with `unless_present` a
 /// directory that contains data already is left as it is.
-pub(super) fn run_restore(
-    backup: &Path,
-    data_dir: &Path,
-    unless_present: bool,
-) -> Result<(), Failure> {
+pub(super) fn run_restore(backup: &Path, data_dir: &Path, unless_present: bool) -> Result {
     if unless_present && holds_data(data_dir) {
         println!("kept {} unchanged: it already has data", data_dir.display());
         return Ok(());

@@ -4,14 +4,14 @@
 use super::announcing::{acknowledged, lanes_of};
 use super::brokers::{check_safe, cluster_key, seals};
 use super::data::see_data;
-use super::failure::Failure;
-use crate::config::{BrokerSettings, EpochSource};
-use crate::replication::Position;
-use crate::replication::jetstream::{
-    Announcements, Connection, Founding, JetStreamError, JetStreamLog, KeptPositions, NewEpoch,
-    Patience, PodState, connect, current_epoch, is_of_epoch,
+use super::failure::Result;
+use crate::cluster::Position;
+use crate::cluster::jetstream::{
+    Announced, Announcements, Connection, Founding, JetStreamError, JetStreamLog, KeptPositions,
+    NewEpoch, Patience, connect, current_epoch, is_of_epoch,
 };
-use crate::replication::record::Writer;
+use crate::cluster::record::Writer;
+use crate::config::{BrokerSettings, EpochSource};
 use crate::store::rocks::{RocksOptions, RocksStore};
 use crate::store::{LANE_PAST_RECORDS, PageStore};
 use std::path::Path;
@@ -57,7 +57,7 @@ pub(super) async fn begin(
     copies: usize,
     only_say: bool,
     gives_up: bool,
-) -> Result<(), Failure> {
+) -> Result {
     let connection = connect(&settings.brokers).await?;
     let chosen = match (&source.from, &source.from_data_dir) {
         (Some(address), _) => {
@@ -145,7 +145,7 @@ async fn close_the_one_before(
     source: &EpochSource,
     new: &NewEpoch,
     chosen: Chosen,
-) -> Result<Chosen, Failure> {
+) -> Result<Chosen> {
     check_safe(connection, &new.founding, settings).await?;
     new.seal(chosen.epoch).await?;
     match &source.from {
@@ -161,20 +161,24 @@ async fn lacking(
     connection: &Connection,
     settings: &BrokerSettings,
     chosen: &Chosen,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>> {
     let current = current_epoch(connection, &settings.cluster).await?;
     let founding = chosen.founding_of(settings);
     let key = cluster_key(settings)?;
     let seals = seals(&key, &founding.cluster, &founding.founding)?;
-    let mut known = match KeptPositions::new(connection, &founding, &seals).await {
+    let kept = match KeptPositions::new(connection, &founding, &seals).await {
         // With the bucket the brokers have lost what was kept there.
         Err(JetStreamError::NoBucket { .. }) => return Ok(Vec::new()),
-        kept => lanes_of(&kept?.read().await?.lanes),
+        kept => kept?.read().await?.lanes,
     };
+    let mut lacks = Vec::new();
+    if kept.is_none() {
+        lacks.push("perhaps what is kept under another cluster key, which can't be read without that (--cluster-key-file)".to_owned());
+    }
+    let mut known = lanes_of(&kept.unwrap_or_default());
     let announcements = Announcements::new(connection, &founding, &seals).await?;
     let pods = announcements.all().await?;
-    known.extend(acknowledged(&founding, pods.iter()));
-    let mut lacks = Vec::new();
+    known.extend(acknowledged(pods.iter()));
     for (lane, position) in known {
         let at = position.sequence;
         if !is_of_epoch(&current.began, lane, at) || chosen.has(lane, position)? {
@@ -190,7 +194,7 @@ async fn lacking(
 
 impl Chosen {
     /// Whether it has what a pod has applied, as far as that can be said.
-    fn has(&self, lane: u32, position: Position) -> Result<bool, Failure> {
+    fn has(&self, lane: u32, position: Position) -> Result<bool> {
         let own = self.lanes.get(lane as usize);
         let Some(own) = own.filter(|own| **own != position) else {
             return Ok(true);
@@ -211,7 +215,7 @@ impl Chosen {
 }
 
 /// Where a pod stands that does not run.
-fn stored(path: &Path) -> Result<Chosen, Failure> {
+fn stored(path: &Path) -> Result<Chosen> {
     see_data(path)?;
     let rocks = RocksStore::open_to_read(path, RocksOptions::default())?;
     let store = PageStore::open(Arc::new(rocks))?;
@@ -244,12 +248,12 @@ async fn announced(
     settings: &BrokerSettings,
     address: &str,
     copies: usize,
-) -> Result<Chosen, Failure> {
+) -> Result<Chosen> {
     NewEpoch::make_bucket(connection, &settings.cluster, copies).await?;
     let started = Instant::now();
     loop {
-        if let Some((epoch, _, pod)) = find(connection, settings, address).await? {
-            return chosen(epoch, &pod);
+        if let Some(announced) = find(connection, settings, address).await? {
+            return chosen(&announced);
         }
         if started.elapsed() > PATIENCE {
             return Err(format!(
@@ -261,24 +265,23 @@ async fn announced(
     }
 }
 
-/// What a pod of the cluster says, with its epoch and the revision of that.
+/// What a pod of the cluster says.
 async fn find(
     connection: &Connection,
     settings: &BrokerSettings,
     address: &str,
-) -> Result<Option<(u64, u64, PodState)>, Failure> {
+) -> Result<Option<Announced>> {
     let (key, cluster) = (cluster_key(settings)?, &settings.cluster);
     let seals = |founding: &_| seals(&key, cluster, founding).ok();
     Ok(Announcements::find(connection, cluster, address, seals).await?)
 }
 
-fn chosen(epoch: u64, pod: &PodState) -> Result<Chosen, Failure> {
+fn chosen(announced: &Announced) -> Result<Chosen> {
+    let pod = &announced.pod;
     let unreadable = || format!("the server at {} does not say where it stands", pod.address);
-    let mut founding = [0; 16];
-    hex::decode_to_slice(&pod.founding, &mut founding).map_err(|_| unreadable())?;
     Ok(Chosen {
-        founding,
-        epoch,
+        founding: announced.founding,
+        epoch: announced.epoch,
         lanes: pod.lanes().ok_or_else(unreadable)?,
         stamp_ms: pod.now_ms,
         store: None,
@@ -293,18 +296,18 @@ async fn settled(
     connection: &Connection,
     settings: &BrokerSettings,
     address: &str,
-) -> Result<Chosen, Failure> {
+) -> Result<Chosen> {
     let started = Instant::now();
     let first = find(connection, settings, address).await?;
-    let first = first.map_or(0, |(_, revision, _)| revision);
+    let first = first.map_or(0, |it| it.revision);
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        if let Some((epoch, revision, pod)) = find(connection, settings, address).await?
+        if let Some(announced) = find(connection, settings, address).await?
             // What it said before may be from before the log was closed.
-            && revision > first
+            && announced.revision > first
         {
-            let chosen = chosen(epoch, &pod)?;
-            if has_all(connection, settings, &chosen, &pod.stopped).await? {
+            let chosen = chosen(&announced)?;
+            if has_all(connection, settings, &chosen, &announced.pod.stopped).await? {
                 return Ok(chosen);
             }
         }
@@ -323,7 +326,7 @@ async fn has_all(
     settings: &BrokerSettings,
     chosen: &Chosen,
     stopped: &[u32],
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let founding = chosen.founding_of(settings);
     let stream = NewEpoch::founding_of(connection, &founding.cluster, founding.epoch).await?;
     if stream.is_none() {
@@ -343,7 +346,7 @@ async fn refuse_another_founding(
     connection: &Connection,
     founding: &Founding,
     before: u64,
-) -> Result<(), Failure> {
+) -> Result {
     match NewEpoch::founding_of(connection, &founding.cluster, before).await? {
         Some(found) if found != hex::encode(founding.founding) => Err(format!(
             "the brokers have a cluster {} that was founded by itself, and the server is not of it: if nobody needs it, remove its stream and its bucket, for instance with `nats stream rm`, and try again",

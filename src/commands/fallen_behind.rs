@@ -1,7 +1,7 @@
 //! A pod that runs and has lanes whose next records the log no longer has: which other
 //! pod has what it lacks.
 
-use crate::replication::jetstream::PodState;
+use crate::cluster::jetstream::PodState;
 
 /// Where the lanes of a pod stood when the first of them was seen to be behind. Those
 /// that are not behind go on, and what others announce of them is always a little

@@ -1,12 +1,12 @@
 //! `keys`: API keys are made, listed and removed.
 
-use super::failure::Failure;
-use crate::access::file;
+use super::failure::Result;
+use crate::access::file::{self, KeyEntry};
 use crate::config::KeysCommand;
 use std::path::Path;
 use std::time::SystemTime;
 
-pub(super) fn run(path: &Path, command: KeysCommand) -> Result<(), Failure> {
+pub(super) fn run(path: &Path, command: KeysCommand) -> Result {
     match command {
         KeysCommand::Add(options) => {
             let now = SystemTime::now();
@@ -31,7 +31,7 @@ pub(super) fn run(path: &Path, command: KeysCommand) -> Result<(), Failure> {
             for key in file::read(path)? {
                 line([
                     key.name.as_str(),
-                    key.scope.name(),
+                    &scope_of(&key),
                     &or_dash(key.prefix),
                     &or_dash(key.created_at),
                     &or_dash(key.expires_at),
@@ -48,7 +48,12 @@ pub(super) fn run(path: &Path, command: KeysCommand) -> Result<(), Failure> {
 }
 
 fn line([name, scope, prefix, created, expires, description]: [&str; 6]) {
-    println!("{name:<24} {scope:<6} {prefix:<24} {created:<20} {expires:<20} {description}");
+    println!("{name:<24} {scope:<12} {prefix:<24} {created:<20} {expires:<20} {description}");
+}
+
+fn scope_of(key: &KeyEntry) -> String {
+    let export = if key.export { "+export" } else { "" };
+    format!("{}{export}", key.scope)
 }
 
 fn or_dash(value: Option<impl ToString>) -> String {

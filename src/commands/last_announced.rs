@@ -1,6 +1,6 @@
 //! Which pods have announced themselves a moment ago: an announcement outlives its pod.
 
-use crate::replication::jetstream::{ANNOUNCE_EVERY, PodState};
+use crate::cluster::jetstream::{ANNOUNCE_EVERY, PodState};
 use std::time::{Duration, Instant};
 
 /// A pod that has announced nothing new for so long is given no lane. With what it takes

@@ -1,12 +1,12 @@
 //! Log lines, for people or for machines.
 
-use super::failure::Failure;
+use super::failure::Result;
 use crate::access::audit::TARGET;
 use crate::config::{LogConfig, LogFormat};
 use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 
-pub(super) fn start(config: &LogConfig, levels: &str) -> Result<(), Failure> {
+pub(super) fn start(config: &LogConfig, levels: &str) -> Result {
     let filter = EnvFilter::try_new(levels);
     let filter = filter.map_err(|error| format!("--log-level {levels}: {error}"))?;
     // Who turns the log down does not mean the audit log, unless it is named.

@@ -7,6 +7,8 @@
 //! | `logging` | the log lines of a server |
 //! | `data` | `check` and `restore`: data directories of servers that do not run |
 //! | `clients` | `filter`, `healthcheck`, `backup`, `load`, `import-redis` |
+//! | `build` | a file of a filter from lists of items |
+//! | `merge` | one file of several |
 //! | `cluster`, `epoch`, `pod` | `cluster`; a server's part in a cluster |
 //! | `brokers` | whether brokers may be used |
 //! | `announcing` | what a pod and the others tell each other while it serves |
@@ -19,6 +21,7 @@
 
 mod announcing;
 mod brokers;
+mod build;
 mod clients;
 mod cluster;
 mod data;
@@ -28,6 +31,7 @@ mod fallen_behind;
 mod keys;
 mod last_announced;
 mod logging;
+mod merge;
 mod pod;
 mod serve;
 mod settings;
@@ -35,10 +39,10 @@ mod snapshot;
 mod trimming;
 
 use crate::config::{Cli, Command};
-use crate::http::openapi_document;
+use crate::http::OPENAPI_DOCUMENT;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
-use failure::Failure;
+use failure::Result;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -55,21 +59,20 @@ pub fn run(command: Command) -> ExitCode {
     })
 }
 
-fn execute(command: Command) -> Result<ExitCode, Failure> {
+pub(crate) fn execute(command: Command) -> Result<ExitCode> {
     match command {
         Command::Serve(config) => serve::run(&config)?,
         Command::Openapi => print_openapi()?,
         Command::Check { data_dir, repair } => data::run_check(&data_dir, repair)?,
-        Command::Backup {
-            server,
-            credentials,
-        } => clients::run_backup(&server, &credentials)?,
+        Command::Backup { server } => clients::run_backup(&server)?,
         Command::Restore {
             backup,
             data_dir,
             unless_present,
         } => data::run_restore(&backup, &data_dir, unless_present)?,
         Command::Filter(options) => return clients::run_filter(&options),
+        Command::Build(options) => build::run(&options)?,
+        Command::Merge(options) => merge::run(&options)?,
         Command::Load(options) => clients::run_load(&options)?,
         Command::ImportRedis(options) => clients::run_import_redis(&options)?,
         Command::Cluster { command } => cluster::run(command)?,
@@ -84,14 +87,14 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_completions(shell: Shell) -> Result<(), Failure> {
+fn print_completions(shell: Shell) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "cuckood", &mut script);
     Ok(std::io::stdout().write_all(&script)?)
 }
 
-fn print_openapi() -> Result<(), Failure> {
+fn print_openapi() -> Result {
     let mut out = std::io::stdout().lock();
-    out.write_all(openapi_document().as_bytes())?;
+    out.write_all(OPENAPI_DOCUMENT.as_bytes())?;
     Ok(out.flush()?)
 }

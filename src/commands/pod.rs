@@ -4,30 +4,35 @@
 use super::announcing::{Announcing, acknowledged, lanes_of};
 use super::brokers::{check_safe, cluster_key, seals};
 use super::cluster::LEASE_TTL;
-use super::failure::Failure;
+use super::failure::Result;
 use super::fallen_behind::FallenBehind;
 use super::last_announced::LastAnnounced;
 use super::settings::watch_settings;
 use super::trimming::Trimming;
 use crate::client::remote::{certificates, choose_cryptography};
-use crate::config::ClusterSettings;
-use crate::engine::{Engine, JoinError, MeasuredLog, Membership};
-use crate::http::{App, Cluster, Links};
-use crate::metrics::Metrics;
-use crate::replication::jetstream::{
-    Announcements, Connection, Epoch, Founding, Holder, JetStreamLog, KeptPositions, LeaseKeeping,
-    Leases, Patience, PodState, brokers_time, check_settings, connect, current_epoch, open,
+use crate::cluster::jetstream::{
+    ANNOUNCE_EVERY, Announcements, Connection, Epoch, Founding, Holder, JetStreamLog,
+    KeptPositions, LeaseKeeping, Leases, Patience, PodState, brokers_time, check_settings, connect,
+    current_epoch, open,
 };
-use crate::replication::record::Writer;
-use crate::replication::trimming::Bounds;
-use crate::replication::{CommitLog, Leaders, LevelKeeper, Position};
+use crate::cluster::record::Writer;
+use crate::cluster::trimming::Bounds;
+use crate::cluster::{
+    CommitLog, JoinError, Leaders, LevelKeeper, MeasuredLog, Member, Membership, Position,
+};
+use crate::config::{BrokerSettings, ClusterSettings};
+use crate::metrics::Metrics;
+use crate::server::{App, Cluster, Links};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+
+/// Why a pod takes no part, and what helps.
+const OTHER_KEY: &str = "other_key: what the pods keep in the brokers' bucket is sealed with another cluster key, so this pod takes no part. Give all pods the same --cluster-key-file; while a key is replaced, the file has the old one, too. If the old one is lost, or somebody else wrote there, begin a new epoch with `cuckood cluster new-epoch --give-up-changes`";
 
 /// How long leaving may take: leases run out by themselves.
 const LEAVING: Duration = Duration::from_secs(3);
@@ -38,8 +43,11 @@ pub(super) struct Pod {
     pub(super) connection: Connection,
     pub(super) founding: Founding,
     epoch: Epoch,
+    brokers: BrokerSettings,
     kept: KeptPositions,
-    /// What other pods have applied, and what is kept of that.
+    /// What is kept; `None`: it is with another key, and this pod takes no part.
+    known: Option<Vec<Position>>,
+    /// What other pods have applied.
     acknowledged: Vec<(u32, Position)>,
     /// The time of the pods that are there, as of a moment.
     time: Option<(u64, Instant)>,
@@ -74,7 +82,7 @@ impl Pod {
         data_dir: &Path,
         app: &App,
         metrics: &Arc<Metrics>,
-    ) -> Result<Pod, Failure> {
+    ) -> Result<Pod> {
         metrics.touch_snapshots();
         let brokers = &settings.brokers;
         if let Some(lacks) = brokers.lacks() {
@@ -94,9 +102,9 @@ impl Pod {
         check_safe(&connection, &founding, brokers).await?;
         check_settings(&connection, &founding).await?;
         let key = cluster_key(brokers)?;
-        if settings.is_reached_from_elsewhere && !key.is_of_a_file() {
+        if settings.is_reached_from_elsewhere && !key.is_secret() {
             tracing::warn!(
-                "--cluster-key-file is missing: whoever may read the log of the brokers can ask this pod for all that it has"
+                "--cluster-key-file is missing, or has the line `founding`: whoever may read the log of the brokers can ask this pod for all that it has"
             );
         }
         let seals = seals(&key, &founding.cluster, &founding.founding)?;
@@ -104,8 +112,8 @@ impl Pod {
         announcements.claim(&settings.address).await?;
         let pods = announcements.all().await?;
         let kept = KeptPositions::new(&connection, &founding, &seals).await?;
-        let mut acknowledged_elsewhere = lanes_of(&kept.read().await?.lanes);
-        acknowledged_elsewhere.extend(acknowledged(&founding, pods.iter()));
+        let known = kept.open().await?;
+        let acknowledged = acknowledged(pods.iter()).collect();
         let time = middle_time(pods.iter().map(|it| it.now_ms));
         let time = time.map(|it| (it, Instant::now()));
         let reckoned = middle_time(pods.iter().map(|it| it.reckoned_ms));
@@ -139,13 +147,16 @@ impl Pod {
             held: Arc::default(),
             metrics: Arc::clone(metrics),
             seen: HashMap::new(),
+            is_gone: false,
             trimmed: Bounds::default(),
         };
         Ok(Pod {
             connection: connection.clone(),
             epoch,
             kept,
-            acknowledged: acknowledged_elsewhere,
+            known,
+            brokers: brokers.clone(),
+            acknowledged,
             time,
             reckoned,
             brokers_time,
@@ -163,13 +174,47 @@ impl Pod {
         })
     }
 
+    /// Waits until what pods keep in the bucket can be opened, if that is with another key:
+    /// with that, what the others say would be nobody's, and what is kept would be lost if
+    /// this pod wrote there. Returns whether it had to wait: then it begins anew, with the
+    /// key that is in the file now.
+    ///
+    /// # Errors
+    /// The file with the key can't be read.
+    pub(super) async fn wait_for_key(&self, app: &App) -> Result<bool> {
+        if self.known.is_some() {
+            return Ok(false);
+        }
+        tracing::error!("{OTHER_KEY}");
+        if let Some(cluster) = app.cluster() {
+            cluster.note_other_key(OTHER_KEY);
+        }
+        let founding = &self.founding;
+        loop {
+            self.metrics.unsealed_entries.inc();
+            sleep(ANNOUNCE_EVERY).await;
+            let seals = seals(
+                &cluster_key(&self.brokers)?,
+                &founding.cluster,
+                &founding.founding,
+            )?;
+            let look = async {
+                let kept = KeptPositions::new(&self.connection, founding, &seals).await?;
+                kept.open().await
+            };
+            // Brokers that do not answer now do later.
+            if let Ok(Ok(Some(_))) = timeout(LEAVING, look).await {
+                return Ok(true);
+            }
+        }
+    }
+
     /// What the pod says of itself before it has applied anything.
     pub(super) fn state(&self) -> PodState {
         PodState {
             address: self.address.clone(),
             writer: self.writer.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            founding: hex::encode(self.founding.founding),
             level: self.level,
             ..PodState::default()
         }
@@ -177,12 +222,14 @@ impl Pod {
 
     /// What makes an engine a part of the cluster.
     pub(super) fn membership(&self) -> Membership {
+        let mut acknowledged = self.acknowledged.clone();
+        acknowledged.extend(lanes_of(self.known.as_deref().unwrap_or_default()));
         Membership {
             log: Arc::clone(&self.log),
             founding: self.founding.founding,
             epoch: self.founding.epoch,
             began: self.epoch.began.clone(),
-            acknowledged: self.acknowledged.clone(),
+            acknowledged,
             time: self.time,
             reckoned: self.reckoned,
             brokers_time: self.brokers_time,
@@ -195,7 +242,7 @@ impl Pod {
     /// Keeps leases and announces the pod, until it is told to stop.
     pub(super) fn take_part(
         self,
-        engine: &Engine,
+        member: &Member,
         app: &Arc<App>,
         stop: &watch::Receiver<bool>,
         start_again: watch::Sender<bool>,
@@ -204,7 +251,7 @@ impl Pod {
         let keeping = LeaseKeeping::new(self.leases, LEASE_TTL, Arc::clone(&self.leaders));
         let keep = |lane| {
             let (keeping, stop) = (Arc::clone(&keeping), stop.clone());
-            let kept = (engine.clone(), lane);
+            let kept = (member.clone(), lane);
             tokio::spawn(async move { keeping.keep(lane, kept, stop).await })
         };
         let mut tasks: Vec<_> = (0..self.founding.lanes).map(keep).collect();
@@ -217,6 +264,8 @@ impl Pod {
         let announcing = Announcing {
             announcements: self.announcements,
             kept: self.kept,
+            known: self.known.unwrap_or_default(),
+            refused: 0,
             leaders: self.leaders,
             keeping,
             connection: self.connection,
@@ -227,12 +276,12 @@ impl Pod {
             last_announced: LastAnnounced::default(),
             founding: self.founding,
             levels: LevelKeeper::new(self.level),
-            engine: engine.clone(),
+            member: member.clone(),
             app: Arc::clone(app),
             metrics: self.metrics,
         };
         tasks.push(tokio::spawn(announcing.run(stop.clone())));
-        let trimming = self.trimming.run(engine.clone(), stop.clone());
+        let trimming = self.trimming.run(member.clone(), stop.clone());
         tasks.push(tokio::spawn(trimming));
         TakingPart(tasks)
     }
@@ -260,7 +309,7 @@ fn middle_time(times: impl Iterator<Item = u64>) -> Option<u64> {
 }
 
 /// Who signs the certificates of other pods, if that was said.
-fn authorities(file: Option<&Path>) -> Result<Option<Vec<reqwest::Certificate>>, Failure> {
+fn authorities(file: Option<&Path>) -> Result<Option<Vec<reqwest::Certificate>>> {
     choose_cryptography();
     let Some(file) = file else {
         return Ok(None);

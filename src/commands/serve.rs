@@ -1,20 +1,22 @@
 //! `serve`: settings, then listeners, then the store, then the engine.
 
-use super::failure::Failure;
+use super::failure::{Failure, Result};
 use super::logging;
 use super::pod::Pod;
 use crate::access::AccessError;
 use crate::access::audit::ReloadAudit;
 use crate::access::keys::ApiKeys;
 use crate::backup::{BackupOptions, Backups, Snapshots};
+use crate::client::operations::own_address;
+use crate::cluster::{JoinError, Member, Membership};
 use crate::config::{Machine, ServeConfig, Settings, same_call};
 use crate::engine::check::check_while;
-use crate::engine::{Engine, EngineOptions, JoinError, Membership, ScrubOptions};
-use crate::http::{
-    Access, App, ClientCertPolicy, Endpoint, ListenerRole, Tls, TlsError, TlsFiles, serve,
-};
+use crate::engine::{Engine, EngineOptions, ScrubOptions};
+use crate::http::{Endpoint, serve};
 use crate::metrics::Metrics;
 use crate::redis::{self, RedisEndpoint};
+use crate::server::admission::threads::async_threads;
+use crate::server::{Access, App, ClientCertPolicy, ListenerRole, Tls, TlsError, TlsFiles};
 use crate::store::PageStore;
 use crate::store::rocks::{RocksOptions, RocksStore};
 use crate::watch::FileWatcher;
@@ -27,12 +29,19 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+/// Tasks that a thread works on before it asks the system which connections have
+/// something to say. Each may take half a millisecond where callers ask much; by default
+/// there are 61 of them.
+const POLLS_BETWEEN_EVENTS: u32 = 8;
+
 /// Serves until a signal says to stop.
-pub(super) fn run(config: &ServeConfig) -> Result<(), Failure> {
+pub(super) fn run(config: &ServeConfig) -> Result {
     let settings = config.settings(&Machine::detect())?;
     logging::start(&config.logs, &config.log_levels())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .worker_threads(async_threads())
+        .event_interval(POLLS_BETWEEN_EVENTS)
         .build()?;
     let ended = runtime.block_on(serve_until_stopped(config, settings))?;
     drop(runtime);
@@ -63,10 +72,11 @@ fn start_again() -> Failure {
 
 /// Listens first, so that probes are answered while the log is replayed, and
 /// opens the data directory beside that.
-async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result<Ended, Failure> {
+async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result<Ended> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
     let metrics = Arc::new(Metrics::new()?);
+    let scheme = settings.tls.as_ref().map_or("http", |_| "https");
     let (endpoints, redis_endpoint) = endpoints(config, settings.tls, &metrics).await?;
     let listeners = endpoints.iter().map(|endpoint| &endpoint.listener);
     let listeners = listeners.chain(redis_endpoint.as_ref().map(|it| &it.listener));
@@ -74,6 +84,9 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
         .map(|listener| listener.local_addr().map(|it| it.to_string()))
         .collect::<Result<_, _>>()?;
     let address = addresses.join(", ");
+    let listens = endpoints.first().map(|it| it.listener.local_addr());
+    let listens = own_address(listens.transpose()?.unwrap_or(config.listen.listen));
+    let console = format!("{scheme}://{listens}/console");
     let keys = config.access.keys_file.as_deref();
     let access = Access {
         hosts: settings.hosts,
@@ -120,7 +133,7 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     let rocks = match &pod {
         None => Arc::new(tokio::task::spawn_blocking(open_rocks).await??),
         Some(pod) => tokio::select! {
-            rocks = pod.open_store(open_rocks) => match rocks? {
+            rocks = pod.open_store(&app, open_rocks) => match rocks? {
                 Some(rocks) => rocks,
                 None => {
                     start_again.send_replace(true);
@@ -142,13 +155,15 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
         let offered = (settings.backups, snapshots);
         open(rocks, &settings.engine, offered, &offering, membership)
     });
-    let (engine, backups) = opening.await??;
+    let (engine, member, backups) = opening.await??;
     engine.survey_filters(config.logs.metrics_filter_names)?;
     let scrub = ScrubOptions::at(config.storage.scrub_bytes_per_second.0);
     engine.scrub(scrub)?;
-    let taking_part = pod.map(|pod| pod.take_part(&engine, &app, &told, start_again));
+    let taking_part = pod
+        .zip(member)
+        .map(|(pod, member)| pod.take_part(&member, &app, &told, start_again));
     app.open(engine.clone());
-    tracing::info!(address, data_dir = %config.storage.data_dir.display(), "serving");
+    tracing::info!(address, console, data_dir = %config.storage.data_dir.display(), "serving");
 
     if let Some(taking_part) = taking_part {
         // Others lead from here on, and this pod passes on to them what comes still.
@@ -188,7 +203,7 @@ fn open(
     (backups, snapshots): (Option<BackupOptions>, Option<u64>),
     app: &App,
     membership: Option<Membership>,
-) -> Result<(Engine, Option<Backups>), Failure> {
+) -> Result<(Engine, Option<Member>, Option<Backups>)> {
     let metrics = Arc::clone(&app.metrics);
     let reads = metrics.page_reads.with_label_values(&["store"]);
     let store = Arc::new(PageStore::open(rocks)?.counting_in(reads));
@@ -209,12 +224,15 @@ fn open(
     }
     let gauges = Arc::clone(&store);
     metrics.register_gauges(Box::new(move || gauges.gauges()))?;
-    let engine = match membership {
-        Some(membership) => Engine::join(store, options, metrics, membership)?,
+    let member = membership
+        .map(|it| Member::join(Arc::clone(&store), options, Arc::clone(&metrics), it))
+        .transpose()?;
+    let engine = match &member {
+        Some(member) => member.engine().clone(),
         None if store.is_of_a_cluster()? => return Err(JoinError::OfACluster.into()),
         None => Engine::open(store, options, metrics)?,
     };
-    Ok((engine, backups))
+    Ok((engine, member, backups))
 }
 
 /// Waits until the server stops.
@@ -228,7 +246,7 @@ async fn endpoints(
     config: &ServeConfig,
     files: Option<TlsFiles>,
     metrics: &Arc<Metrics>,
-) -> Result<(Vec<Endpoint>, Option<RedisEndpoint>), Failure> {
+) -> Result<(Vec<Endpoint>, Option<RedisEndpoint>)> {
     let tls = files
         .map(|files| certificates(files, metrics))
         .transpose()?;
@@ -284,7 +302,7 @@ fn known_keys(
     path: &Path,
     per_second: Option<NonZeroU32>,
     metrics: &Arc<Metrics>,
-) -> Result<Arc<ApiKeys>, Failure> {
+) -> Result<Arc<ApiKeys>> {
     let watch = FileWatcher::new("keys", vec![path.to_owned()], Arc::clone(metrics));
     let keys = Arc::new(ApiKeys::open(path, per_second)?);
     if keys.is_empty() {

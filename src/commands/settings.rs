@@ -1,8 +1,8 @@
 //! Compares every now and then how the brokers keep what the pods of a cluster share with
 //! how they must: a start looks, and somebody may change it afterwards.
 
+use crate::cluster::jetstream::{Connection, Founding, JetStreamError, check_settings};
 use crate::metrics::Metrics;
-use crate::replication::jetstream::{Connection, Founding, JetStreamError, check_settings};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;

@@ -6,15 +6,16 @@
 //! arrives is put beside the own state, and found to be whole and to have all that
 //! the own one has, before it takes its place.
 
-use super::failure::Failure;
+use super::failure::{Failure, Result};
 use super::pod::Pod;
 use crate::backup::archive::Progress;
 use crate::backup::restore::{check_room_for, unpack};
 use crate::client::remote::sources;
+use crate::cluster::jetstream::{ANNOUNCE_EVERY, current_epoch};
+use crate::cluster::{PodPosition, Unfit};
 use crate::engine::check::check_while;
-use crate::engine::{PodPosition, Unfit};
 use crate::http::SNAPSHOT;
-use crate::replication::jetstream::{ANNOUNCE_EVERY, current_epoch};
+use crate::server::App;
 use crate::store::rocks::{Replacement, RocksOptions, RocksStore};
 use crate::store::{PageStore, StoreError};
 use axum::body::Bytes;
@@ -73,10 +74,17 @@ impl Pod {
     /// # Errors
     /// It can't be opened, or it is not of the cluster, or others have another
     /// history.
-    pub(super) async fn open_store<O>(&self, open: O) -> Result<Option<Arc<RocksStore>>, Failure>
+    pub(super) async fn open_store<O>(&self, app: &App, open: O) -> Result<Option<Arc<RocksStore>>>
     where
         O: Fn() -> Result<RocksStore, StoreError> + Clone + Send + 'static,
     {
+        let begins_anew = tokio::select! {
+            waited = self.wait_for_key(app) => waited?,
+            () = self.over() => true,
+        };
+        if begins_anew {
+            return Ok(None);
+        }
         loop {
             let rocks = Arc::new(spawn_blocking(open.clone()).await??);
             let (membership, store) = (self.membership(), Arc::clone(&rocks));
@@ -151,11 +159,7 @@ impl Pod {
     }
 
     /// Asks one pod after the other until one has given its state.
-    async fn take_state(
-        &self,
-        rocks: &Arc<RocksStore>,
-        position: &PodPosition,
-    ) -> Result<(), Failure> {
+    async fn take_state(&self, rocks: &Arc<RocksStore>, position: &PodPosition) -> Result {
         let (mut said, mut said_at) = (String::new(), Instant::now());
         loop {
             let (mut waits, mut differs) = (Vec::new(), Vec::new());

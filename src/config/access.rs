@@ -2,7 +2,7 @@
 //! names, rates.
 
 use super::errors::ConfigErrors;
-use crate::http::{HostPolicy, TlsFiles};
+use crate::server::{HostPolicy, TlsFiles};
 use axum::http::uri::Authority;
 use clap::Args;
 use std::net::SocketAddr;

@@ -1,14 +1,17 @@
 //! The command line: the subcommands, and the flags of the small ones.
 
 use super::cluster::BrokerConfig;
+use super::files::{BuildOptions, MergeOptions};
 use super::serve::ServeConfig;
 use crate::access::file::NewKey;
 use crate::access::{Description, KeyExpiry, KeyName, Prefix, Scope};
 use crate::client::filter::FilterOptions;
 use crate::client::from_redis::RedisImport;
 use crate::client::load::LoadOptions;
-use crate::client::remote::Credentials;
-use clap::{Args, Parser, Subcommand};
+use crate::client::remote::{Credentials, SERVER, ServerAddress};
+use clap::builder::Resettable;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,6 +24,68 @@ pub struct Cli {
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The flags of `serve` that its short help shows, so that it fits on a screen.
+const MOST_ASKED_FOR: &str = "listen admin_listen redis_listen tls_cert tls_key keys_file \
+    allow_anonymous data_dir backup_dir cache_bytes log cluster advertise";
+
+impl Cli {
+    /// The command line of this process, which ends if it is none.
+    pub fn read() -> Cli {
+        let short = |flag: Arg| {
+            let id = flag.get_id().as_str();
+            if !MOST_ASKED_FOR.split(' ').any(|it| it == id) {
+                return flag.hide_short_help(true);
+            }
+            let whole = flag.get_help().map(ToString::to_string);
+            let whole = whole.unwrap_or_default();
+            let end = whole.find([';', '.', ',', '(']).unwrap_or(whole.len());
+            let first = whole[..end].trim_end().to_owned();
+            flag.help(first).long_help(whole).hide_env_values(true)
+        };
+        let command = Cli::command().mut_subcommand("serve", |serve| {
+            serve.mut_args(short).after_help(
+                "These flags are needed most; --help explains all. Each is also an environment variable.",
+            )
+        });
+        let matches = without_empty_server(command).get_matches();
+        let mut read = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        read.ask_what_is_named(&matches);
+        read
+    }
+
+    /// Who names the brokers asks them, whatever server the environment names.
+    fn ask_what_is_named(&mut self, matches: &ArgMatches) {
+        if let Command::Cluster {
+            command: ClusterCommand::Status { server, .. },
+        } = &mut self.command
+        {
+            let mut status = matches;
+            while let Some((_, below)) = status.subcommand() {
+                status = below;
+            }
+            let source = ["log", "server"].map(|flag| status.value_source(flag));
+            if source == [ValueSource::CommandLine, ValueSource::EnvVariable].map(Some) {
+                *server = None;
+            }
+        }
+    }
+}
+
+/// An empty variable names no server.
+fn without_empty_server(command: clap::Command) -> clap::Command {
+    let names_none = std::env::var_os(SERVER).is_some_and(|it| it.is_empty());
+    let unset = |arg: Arg| match arg.get_env() {
+        Some(name) if name == SERVER => arg.env(Resettable::Reset),
+        _ => arg,
+    };
+    match names_none {
+        true => command
+            .mut_args(unset)
+            .mut_subcommands(without_empty_server),
+        false => command,
+    }
 }
 
 /// The subcommands.
@@ -43,12 +108,9 @@ pub enum Command {
     },
     /// Make a backup of a running server and wait until it is complete: exit code 0 if it is, 1 if not.
     Backup {
-        /// Host name or address of the server with its port, or its URL. With --admin-listen, that address.
-        #[arg(long, env = "CUCKOOD_SERVER", default_value = "127.0.0.1:8080")]
-        server: String,
-        /// API key and certificates.
+        /// The server; with --admin-listen, that address.
         #[command(flatten)]
-        credentials: Credentials,
+        server: ServerAddress,
     },
     /// Make a data directory from a backup. Nothing is overwritten, and a damaged backup is refused.
     Restore {
@@ -70,6 +132,14 @@ pub enum Command {
     ///
     /// Shows a progress bar on a terminal. When the connection breaks or the server restarts, the command continues after the last committed line; so does the same command when it is run again, as long as the file has not changed.
     Load(LoadOptions),
+    /// Make the file of a filter from lists of items, without a server.
+    ///
+    /// It can be asked as it is (`cuckood filter exists --file`), and restored into a server (`cuckood filter restore`). Takes as much memory as the file has bytes. A line that says no item ends the command, and nothing is written.
+    Build(BuildOptions),
+    /// Make one file of the files of several filters, which finds what any of them found, without a server.
+    ///
+    /// The filters must be siblings: of one key, size and width of slots. An item that is in two of them counts twice. Takes as much memory as the file has bytes.
+    Merge(MergeOptions),
     /// Fetch a cuckoo filter of RedisBloom from a running Redis into a running server, bit for bit.
     ///
     /// The filter in Redis must not be written to meanwhile. Shows a progress bar on a terminal.
@@ -136,11 +206,19 @@ pub enum ClusterCommand {
         #[arg(long)]
         unless_founded: bool,
     },
-    /// Print the lanes of a cluster with their leaders, and its servers with how far they are.
+    /// Print the lanes of a cluster with their leaders, and its servers with how far they are: as the brokers say it, or with --server as one of the servers does.
     Status {
         /// The brokers.
         #[command(flatten)]
         brokers: BrokerConfig,
+
+        /// Host name or address of a server of the cluster with its port, or its URL; it is asked in place of the brokers.
+        #[arg(long, env = SERVER)]
+        server: Option<String>,
+
+        /// API key and certificates for that server.
+        #[command(flatten)]
+        credentials: Credentials,
 
         /// As JSON, for programs.
         #[arg(long)]
@@ -199,7 +277,7 @@ fn copies(text: &str) -> Result<usize, &'static str> {
 pub enum KeysCommand {
     /// Create a key and print it. It is shown once: the file contains only its SHA-256.
     Add(NewKeyOptions),
-    /// List the keys: name, scope, prefix, time of creation, expiry, description.
+    /// List the keys: name, scope (with +export), prefix, time of creation, expiry, description.
     List,
     /// Remove a key. Within two seconds requests with it are refused, and its dumps, downloads, imports and restores under way end.
     Remove {
@@ -217,6 +295,10 @@ pub struct NewKeyOptions {
     /// What the key allows: read (questions), write (also changes) or admin (also deleting and replacing filters, changing their expiry, and backups).
     #[arg(long)]
     scope: Scope,
+
+    /// The key may also fetch dumps (and CF.SCANDUMP): they hold the secret key of a filter's hash. A key of the scope admin may in any case.
+    #[arg(long)]
+    export: bool,
 
     /// Only for filters whose keys start with this [default: all filters].
     #[arg(long)]
@@ -250,6 +332,7 @@ impl NewKeyOptions {
         Ok(NewKey {
             name: self.name,
             scope: self.scope,
+            export: self.export,
             prefix: self.prefix,
             description: self.description,
             expires_at,

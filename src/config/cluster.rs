@@ -2,7 +2,7 @@
 
 use super::errors::ConfigErrors;
 use super::size::ByteSize;
-use crate::replication::jetstream::{Brokers, ClusterName};
+use crate::cluster::jetstream::{Brokers, ClusterName};
 use axum::http::Uri;
 use clap::Args;
 use std::net::IpAddr;
@@ -28,7 +28,7 @@ pub struct BrokerConfig {
     #[arg(long, env = "CUCKOOD_LOG_CA_FILE")]
     pub log_ca_file: Option<PathBuf>,
 
-    /// File with the key by which pods of the cluster know each other, 32 to 256 characters; of several lines the first one is used, all are believed [default: one that whoever may read the log of the brokers can know].
+    /// File with the key by which pods of the cluster know each other, 32 to 256 characters; of several lines the first one is used, all are believed; the word `founding` stands for the default [default: one that whoever may read the log of the brokers can know].
     #[arg(long, env = "CUCKOOD_CLUSTER_KEY_FILE")]
     pub cluster_key_file: Option<PathBuf>,
 

@@ -2,7 +2,7 @@
 
 use super::errors::ConfigErrors;
 use super::size::ByteSize;
-use crate::http::{CONNECTIONS_PART, Limits, MAX_REQUEST_TIMEOUT, ServerOptions};
+use crate::server::{CONNECTIONS_PART, Limits, MAX_REQUEST_TIMEOUT, ServerOptions};
 use clap::Args;
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ pub struct RequestConfig {
     #[arg(long, env = "CUCKOOD_MAX_PROBES", default_value_t = 4_000_000)]
     pub max_probes: usize,
 
-    /// Bytes on disk of answers kept for requests with an Idempotency-Key, for 24 hours; beyond it such requests are answered 503.
+    /// Bytes on disk of answers kept for requests with an Idempotency-Key, for 24 hours or as they say; beyond it such requests are answered 503.
     #[arg(long, env = "CUCKOOD_MAX_IDEMPOTENCY_BYTES", default_value = "256MiB")]
     pub max_idempotency_bytes: ByteSize,
 
@@ -155,7 +155,7 @@ pub struct ConnectionConfig {
     #[arg(long, env = "CUCKOOD_MAX_CONNECTIONS", default_value_t = ServerOptions::default().max_connections)]
     pub max_connections: usize,
 
-    /// Connections open at the same time from one address, from 1; an IPv6 address counts with all of its /64. Further ones are closed at once. Behind a proxy or an ingress all connections come from its addresses: set it to --max-connections there. Not on --admin-listen [default: a quarter of --max-connections].
+    /// Connections open at the same time from one address, from 1; an IPv6 address counts with all of its /64. Further ones are answered 503 and closed. Behind a proxy or an ingress all connections come from its addresses: set it to --max-connections there. Not on --admin-listen [default: half of --max-connections].
     #[arg(long, env = "CUCKOOD_MAX_CONNECTIONS_PER_ADDRESS")]
     pub max_connections_per_address: Option<usize>,
 

@@ -7,6 +7,7 @@
 //! | `serve` | the settings of `serve`, checked together, and what each module gets |
 //! | `access`, `storage`, `resources`, `filters`, `limits`, `logs` | the flags of `serve`, one or two sections of `--help` each, with their checks |
 //! | `cluster` | the flags about a cluster and its brokers |
+//! | `files` | the flags of commands that work on files of filters |
 //! | `errors` | what is wrong with the settings |
 //! | `size` | sizes as flags spell them |
 //! | `call` | how the program was called |
@@ -20,6 +21,7 @@ mod call;
 mod cli;
 mod cluster;
 mod errors;
+mod files;
 mod filters;
 mod limits;
 mod logs;
@@ -36,6 +38,7 @@ pub use call::same_call;
 pub use cli::{Cli, ClusterCommand, Command, EpochSource, KeysCommand};
 pub use cluster::{BrokerConfig, BrokerSettings, ClusterConfig, ClusterSettings};
 pub use errors::ConfigErrors;
+pub use files::{BuildOptions, MergeOptions};
 pub use logs::{LogConfig, LogFormat};
 pub use machine::Machine;
 pub use serve::{ServeConfig, Settings};

@@ -3,8 +3,8 @@
 use super::access::AccessConfig;
 use super::errors::ConfigErrors;
 use super::filters::FilterConfig;
-use crate::http::CONNECTIONS_PART;
 use crate::redis::RedisOptions;
+use crate::server::CONNECTIONS_PART;
 use clap::Args;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct RedisConfig {
     #[arg(long, env = "CUCKOOD_REDIS_MAX_CONNECTIONS", default_value_t = RedisOptions::default().max_connections)]
     pub redis_max_connections: usize,
 
-    /// Connections of the Redis protocol at the same time from one address, from 1; an IPv6 address counts with all of its /64. Further ones are told so and closed. Behind a proxy set it to --redis-max-connections [default: a quarter of --redis-max-connections].
+    /// Connections of the Redis protocol at the same time from one address, from 1; an IPv6 address counts with all of its /64. Further ones are told so and closed. Behind a proxy set it to --redis-max-connections [default: half of --redis-max-connections].
     #[arg(long, env = "CUCKOOD_REDIS_MAX_CONNECTIONS_PER_ADDRESS")]
     pub redis_max_connections_per_address: Option<usize>,
 

@@ -12,8 +12,8 @@ use super::resources::ResourceConfig;
 use super::storage::{BackupConfig, StorageConfig};
 use crate::backup::BackupOptions;
 use crate::engine::{Clock, EngineOptions};
-use crate::http::{HostPolicy, Limits, ServerOptions, TlsFiles};
 use crate::redis::RedisOptions;
+use crate::server::{HostPolicy, Limits, ServerOptions, TlsFiles};
 use clap::Args;
 
 /// The settings of a server, by subject. Sizes are bytes, or a number with KiB,
@@ -135,7 +135,8 @@ impl ServeConfig {
                 max_retry_bytes: self.requests.max_idempotency_bytes.0,
                 max_imports: self.requests.max_imports,
                 disk_reserve,
-                checks_commits: false,
+                spool: self.storage.data_dir.clone(),
+                after_commit: None,
             },
             limits: self.requests.limits(),
             server: self.connections.options(),

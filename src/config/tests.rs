@@ -1,7 +1,7 @@
 use super::{Cli, Command, Machine, ServeConfig};
 use crate::chain::params::Defaults;
 use crate::engine::DiskReserve;
-use crate::http::HostPolicy;
+use crate::server::HostPolicy;
 use clap::{CommandFactory as _, Parser as _};
 
 const MACHINE: Machine = Machine {

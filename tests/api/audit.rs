@@ -4,12 +4,12 @@
 use crate::gated::{Failing, GatedStore, Point};
 use crate::keys::Keyed;
 use crate::listening::{AuditLine, audited};
+use crate::memory::MemoryStore;
 use crate::server::{Answer, Setup};
 use cuckood::access::Scope;
 use cuckood::access::token::Token;
 use cuckood::backup::BackupOptions;
 use cuckood::engine::{Clock, DiskReserve};
-use cuckood::store::memory::MemoryStore;
 use reqwest::Method;
 use serde_json::json;
 use std::sync::Arc;

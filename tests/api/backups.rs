@@ -1,9 +1,9 @@
 use crate::gated::{GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::server::{Answer, Server, Setup};
 use cuckood::backup::BackupOptions;
 use cuckood::backup::archive::{Progress, verify};
 use cuckood::engine::DiskReserve;
-use cuckood::store::memory::MemoryStore;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;

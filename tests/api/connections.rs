@@ -116,8 +116,10 @@ async fn from(server: &Server, address: &str) -> std::io::Result<TcpStream> {
     let mut status = [0; 12];
     let reading = stream.read_exact(&mut status);
     timeout(Duration::from_secs(10), reading).await.unwrap()?;
-    assert_eq!(&status, b"HTTP/1.1 200");
-    Ok(stream)
+    match &status {
+        b"HTTP/1.1 200" => Ok(stream),
+        other => Err(std::io::Error::other(String::from_utf8_lossy(other))),
+    }
 }
 
 #[tokio::test]
@@ -132,7 +134,10 @@ async fn an_address_that_takes_all_the_connections_it_can_leaves_some_to_others(
     for _ in 0..64 {
         match from(&server, "127.0.0.2").await {
             Ok(stream) => quiet.push(stream),
-            Err(_) => closed += 1,
+            Err(refused) => {
+                assert!(refused.to_string().contains(" 503"), "{refused}");
+                closed += 1;
+            }
         }
     }
     assert_eq!((quiet.len(), closed), (16, 48));
@@ -152,6 +157,67 @@ async fn an_address_that_takes_all_the_connections_it_can_leaves_some_to_others(
         assert!(started.elapsed() < Duration::from_secs(10));
         sleep(Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_so_in_the_shape_of_all_errors() {
+    let mut setup = Setup::default();
+    setup.server.max_connections_per_address = 1;
+    let server = Server::with(setup).await;
+    let held = from(&server, "127.0.0.1").await.unwrap();
+    // Whoever is still sending does not read: what it sends is read for it.
+    let body = "x".repeat(300 << 10);
+    let post = format!(
+        "POST /filters/f/items HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    for request in [LIVEZ, post.as_bytes()] {
+        let text = answer_to_head(&server, request).await;
+        assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
+        for part in [
+            "\r\nretry-after: 1\r\n",
+            "\r\nconnection: close\r\n",
+            "\r\nx-request-id: ",
+            r#""code":"too_many_connections""#,
+            "--max-connections-per-address",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
+    drop(held);
+}
+
+#[tokio::test]
+async fn what_turning_connections_away_costs_is_bounded() {
+    let mut setup = Setup::default();
+    setup.server.max_connections_per_address = 1;
+    let server = Server::with(setup).await;
+    let held = from(&server, "127.0.0.2").await.unwrap();
+    // They say nothing: 64 of them are waited for, the others closed at once.
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        silent.push(socket.connect(server.address).await.unwrap());
+    }
+    let began = Instant::now();
+    // Nobody else is held up.
+    from(&server, "127.0.0.3").await.unwrap();
+    let mut at_once = 0;
+    for stream in &mut silent {
+        assert_eq!(rest(stream).await, "");
+        at_once += usize::from(began.elapsed() < Duration::from_millis(500));
+    }
+    let all = began.elapsed();
+    assert!(all < Duration::from_secs(8), "{all:?}, {at_once} at once");
+    let refusals = &server.metrics.resource_refusals;
+    let refused = refusals.with_label_values(&["connections", "share"]);
+    assert_eq!(refused.get(), 200);
+    // There are places again among those that are told.
+    let again = from(&server, "127.0.0.2").await.unwrap_err();
+    assert!(again.to_string().contains(" 503"), "{again}");
+    drop(held);
 }
 
 /// Asks for the list of filters with a key.
@@ -299,12 +365,7 @@ async fn requests_under_way_are_finished_before_the_server_stops() {
     assert!(answer(&mut idle).await.starts_with("HTTP/1.1 200 "));
 
     server.ask_to_stop();
-    let told = rest(&mut idle).await;
-    assert!(
-        told.starts_with("HTTP/1.1 503 ") && told.contains(r#""code":"draining""#),
-        "an idle connection is told that it ends: {told}"
-    );
-    assert!(told.contains("\r\nconnection: close\r\n") && told.contains("\r\nretry-after: "));
+    assert_eq!(rest(&mut idle).await, "", "an idle connection ends");
     busy.write_all(b"\n").await.unwrap();
     let text = rest(&mut busy).await;
     assert!(
@@ -314,6 +375,30 @@ async fn requests_under_way_are_finished_before_the_server_stops() {
     let address = server.address;
     assert_eq!(server.stopped().await, 0);
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_head_that_has_begun_is_answered_though_the_server_stops() {
+    let mut server = Server::start().await;
+    let (begin, end) = LIVEZ.split_at(LIVEZ.len() - 3);
+    let mut fresh = TcpStream::connect(server.address).await.unwrap();
+    let mut asked_before = TcpStream::connect(server.address).await.unwrap();
+    asked_before.write_all(LIVEZ).await.unwrap();
+    let first = answer(&mut asked_before).await;
+    assert!(first.starts_with("HTTP/1.1 200 "), "{first}");
+    for stream in [&mut fresh, &mut asked_before] {
+        stream.write_all(begin).await.unwrap();
+    }
+    // Until it has arrived, nothing is asked.
+    sleep(Duration::from_millis(200)).await;
+    server.ask_to_stop();
+    sleep(Duration::from_millis(200)).await;
+    for stream in [&mut fresh, &mut asked_before] {
+        stream.write_all(end).await.unwrap();
+        let text = rest(stream).await;
+        assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    }
+    assert_eq!(server.stopped().await, 0);
 }
 
 #[tokio::test]

@@ -1,8 +1,11 @@
 //! The console's files, and the routes that were made for it.
 
+use crate::keys::Keyed;
 use crate::server::{Answer, Server, Setup};
+use cuckood::access::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 #[tokio::test]
 async fn the_console_is_served_with_a_strict_policy_while_the_engine_opens() {
@@ -166,8 +169,24 @@ async fn the_list_says_of_each_filter_what_its_description_says() {
     let create = json!({"items": items, "create": {"capacity": 500, "error_rate": 0.01}});
     server.post("/filters/f/items", create).await.ok();
     let info = server.get("/filters/f").await.ok();
+    for (key, fields) in [
+        (
+            "ga",
+            json!({"attributes": [{"name": "plan", "values": ["free"]}, {"name": "tag", "hash_bits": 4}]}),
+        ),
+        ("gv", json!({"value_bits": 4})),
+        ("gw", json!({"window_seconds": 60})),
+    ] {
+        server.put(&format!("/filters/{key}"), fields).await.ok();
+    }
     let list = server.get("/filters").await.ok();
+    assert_eq!(list["filters"][1]["attributes"], json!(["plan", "tag"]));
+    assert_eq!(list["filters"][2]["value_bits"], 4);
+    assert_eq!(list["filters"][3]["window_seconds"], 60);
     let line = &list["filters"][0];
+    for field in ["attributes", "value_bits", "window_seconds"] {
+        assert_eq!(line[field], json!(null), "{field}");
+    }
     for field in [
         "items",
         "error_rate",
@@ -183,4 +202,55 @@ async fn the_list_says_of_each_filter_what_its_description_says() {
     let used = sum(&|sub| sub["load"].as_f64().unwrap() * slots(sub));
     let load = line["load"].as_f64().unwrap();
     assert!((load - used / sum(&slots)).abs() < 1e-9, "{load}");
+}
+
+#[tokio::test]
+async fn the_history_of_a_filter_begins_with_the_first_survey_and_is_its_own() {
+    let server = Server::start().await;
+    server
+        .get("/filters/f/history")
+        .await
+        .problem(404, "filter_not_found");
+    server.put("/filters/f", json!({})).await.ok();
+    let items = json!({"items": ["a", "b", "c"]});
+    server.post("/filters/f/items", items).await.ok();
+    let none = server.get("/filters/f/history").await.ok();
+    assert_eq!(none["samples"], json!([]));
+    server.engine().survey_filters(0).unwrap();
+    let mut samples = json!([]);
+    for _ in 0..500 {
+        samples = server.get("/filters/f/history").await.ok()["samples"].take();
+        if samples != json!([]) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let info = server.get("/filters/f").await.ok();
+    assert_eq!(samples.as_array().unwrap().len(), 1, "{samples}");
+    for field in ["items", "slot_bytes", "expected_false_positive_rate"] {
+        assert_eq!(samples[0][field], info[field], "{field}");
+    }
+    // Another filter of the name begins anew.
+    server.delete("/filters/f").await;
+    server.put("/filters/f", json!({})).await.ok();
+    let anew = server.get("/filters/f/history").await.ok();
+    assert_eq!(anew["samples"], json!([]));
+}
+
+#[tokio::test]
+async fn a_key_is_told_what_it_allows() {
+    let server = Server::start().await;
+    let anybody = json!({"key_name": null, "scope": "admin", "export": true, "prefix": null});
+    assert_eq!(server.get("/caller").await.ok(), anybody);
+    let (keyed, _) = Keyed::start().await;
+    for scope in Scope::ALL {
+        for prefix in [None, Some("shop:")] {
+            let name = format!("{scope}-{}", prefix.is_some());
+            let token = keyed.add(&name, scope, prefix);
+            let told = keyed.get(&token, "/caller").await.ok();
+            let wanted =
+                json!({"key_name": name, "scope": scope.name(), "export": true, "prefix": prefix});
+            assert_eq!(told, wanted);
+        }
+    }
 }

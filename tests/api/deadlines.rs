@@ -2,8 +2,8 @@
 //! allows.
 
 use crate::gated::{GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::server::{Answer, Server, Setup};
-use cuckood::store::memory::MemoryStore;
 use reqwest::Method;
 use serde_json::json;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 use crate::gated::GatedStore;
+use crate::memory::MemoryStore;
 use crate::server::{Answer, Server, Setup};
 use cuckood::backup::BackupOptions;
 use cuckood::engine::{DiskReserve, Writes};
 use cuckood::store::Condition;
 use cuckood::store::disk::DiskSpace;
-use cuckood::store::memory::MemoryStore;
 use reqwest::Method;
 use serde_json::json;
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 //! the reads of one key, and another key is served from it.
 
 use crate::gated::GatedStore;
+use crate::memory::MemoryStore;
 use crate::server::Setup;
 use crate::tenants::{Raw, Reply, Tenants, create, send};
-use cuckood::store::memory::MemoryStore;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,10 +1,17 @@
+use crate::gated::{GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::server::{Answer, Server, Setup};
 use cuckood::chain::params::Defaults;
+use cuckood::file::{FileKey, FileView, Header};
+use flate2::read::GzDecoder;
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::io::Read as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 const DUMP: &str = "application/octet-stream";
@@ -50,12 +57,6 @@ async fn a_filter_moves_from_one_server_to_another() {
     let here = with_filter("f", 0..3000).await;
     let dumped = dump(&here, "f").await;
     assert_eq!(dumped.header("content-type"), DUMP);
-    assert_eq!(
-        dumped.header("content-length"),
-        dumped.bytes.len().to_string()
-    );
-    let tag = dumped.header("etag").to_owned();
-    assert_eq!(tag.len(), 66);
 
     let there = Server::start().await;
     let restored = restore(&there, "/filters/g/dump", &dumped.bytes, &[]).await;
@@ -69,17 +70,60 @@ async fn a_filter_moves_from_one_server_to_another() {
     }
     assert_eq!(found, expected);
     let again = dump(&there, "g").await;
-    assert_eq!(again.header("etag"), tag);
-    assert_eq!(again.bytes, dumped.bytes);
+    assert_ne!(again.header("etag"), dumped.header("etag"));
+    let content = |file: &[u8]| FileView::open(file).unwrap().verify().unwrap();
+    assert_eq!(content(&again.bytes), content(&dumped.bytes));
+}
 
-    let known = there
-        .request(Method::GET, "/filters/g/dump")
-        .header("if-none-match", &tag);
-    let known = Answer::of(known).await;
-    assert_eq!((known.status, known.bytes.len()), (304, 0));
-    assert_eq!(known.header("etag"), tag);
-    fill(&there, "g", 3000..3001).await;
-    assert_ne!(dump(&there, "g").await.header("etag"), tag);
+#[tokio::test]
+async fn a_client_that_has_the_state_of_now_is_told_so_and_needs_no_place_for_it() {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    let server = Server::with(Setup {
+        store: Arc::new(store.clone()),
+        ..Setup::default()
+    })
+    .await;
+    fill(&server, "f", 0..100).await;
+    let first = dump(&server, "f").await;
+    let (tag, changed) = (first.header("etag"), first.header("last-modified"));
+    let asked = async |tag: &str| {
+        let request = server.request(Method::GET, "/filters/f/dump");
+        Answer::of(request.header("if-none-match", tag)).await
+    };
+    // All places are taken by dumps that do not begin.
+    store.hold(Point::FilterRead, 16);
+    let mut open = JoinSet::new();
+    for _ in 0..16 {
+        let request = server.request(Method::GET, "/filters/f/dump");
+        open.spawn(async { Answer::of(request).await.status });
+    }
+    let started = Instant::now();
+    while store.held() < 16 {
+        assert!(started.elapsed() < Duration::from_secs(20));
+        sleep(Duration::from_millis(5)).await;
+    }
+    for known in [tag, &format!("W/{tag}"), &format!("\"x\", {tag}"), "*"] {
+        let known = asked(known).await;
+        assert_eq!((known.status, known.bytes.len()), (304, 0));
+        assert_eq!(known.header("etag"), tag);
+        assert_eq!(known.header("last-modified"), changed);
+    }
+    let lineage = tag.split('-').next().unwrap();
+    for other in [
+        "\"x\"",
+        &format!("{lineage}-0-0\""),
+        &tag.to_uppercase(),
+        "",
+    ] {
+        asked(other).await.problem(503, "overloaded");
+    }
+    fill(&server, "f", 100..101).await;
+    asked(tag).await.problem(503, "overloaded");
+    let absent = server.request(Method::GET, "/filters/g/dump");
+    let absent = Answer::of(absent.header("if-none-match", "*")).await;
+    absent.problem(404, "filter_not_found");
+    store.open();
+    assert_eq!(open.join_all().await, [200; 16]);
 }
 
 #[tokio::test]
@@ -125,10 +169,6 @@ async fn a_value_that_became_another_is_a_change_to_whoever_replaces_its_filter(
     server.post("/filters/joins/values", entries).await.ok();
     let before = dump(&server, "joins").await;
     let replace = "/filters/joins/dump?replace=true";
-    // Whatever is asked for, the digest is remembered.
-    let other = format!("\"{}\"", "0".repeat(64));
-    let refused = restore(&server, replace, &before.bytes, &[("if-match", &other)]).await;
-    refused.problem(412, "filter_changed");
     let both = json!({"entries": [{"item": "ada", "from": 1, "to": 2}]});
     let path = "/filters/joins/values/replace";
     let replaced = server.post(path, both).await.ok();
@@ -251,7 +291,7 @@ async fn a_dump_of_a_longer_chain_than_the_server_allows_is_refused_and_names_th
 #[tokio::test]
 async fn a_condition_is_looked_at_only_with_a_place_among_restores() {
     let server = with_filter("f", 0..100).await;
-    let tag = format!("\"{}\"", "0".repeat(64));
+    let tag = format!("\"{}-0-0\"", "0".repeat(32));
     let path = "/filters/f/dump?replace=true";
     let changed = restore(&server, path, b"", &[("if-match", &tag)]).await;
     changed.problem(412, "filter_changed");
@@ -273,4 +313,175 @@ async fn a_condition_is_looked_at_only_with_a_place_among_restores() {
     sleep(Duration::from_millis(100)).await;
     let refused = restore(&server, path, b"", &[("if-match", &tag)]).await;
     refused.problem(503, "overloaded");
+}
+
+async fn asked(server: &Server, method: Method, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut request = server.request(method, path);
+    // Otherwise the client asks for gzip, and takes it apart.
+    if !headers.iter().any(|it| it.0 == "accept-encoding") {
+        request = request.header("accept-encoding", "identity");
+    }
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    Answer::of(request).await
+}
+
+#[tokio::test]
+async fn a_dump_is_had_as_any_file_is() {
+    let server = with_filter("f", 0..3000).await;
+    // With counters behind its pages.
+    for _ in 0..3 {
+        fill(&server, "f", 0..300).await;
+    }
+    let path = "/filters/f/dump";
+    let whole = asked(&server, Method::GET, path, &[]).await;
+    let (bytes, tag) = (&whole.bytes[..], whole.header("etag").to_owned());
+    let header = Header::decode(bytes).unwrap();
+    // Two of the items may share a class.
+    assert!(header.parts.counters >= 290);
+    assert_eq!(tag, format!("\"{}\"", header.version));
+    let told = &bytes[bytes.len() - 40..bytes.len() - 8];
+    assert_eq!(FileView::open(bytes).unwrap().verify().unwrap(), told);
+    let (length, pages_end) = (bytes.len(), header.parts.pages_end() as usize);
+    assert_eq!(whole.header("content-length"), length.to_string());
+    assert_eq!(whole.header("accept-ranges"), "bytes");
+
+    let head = asked(&server, Method::HEAD, path, &[("range", "bytes=0-9")]).await;
+    assert_eq!((head.status, head.bytes.len()), (200, 0));
+    assert_eq!(head.header("content-length"), length.to_string());
+    assert_eq!(head.header("etag"), tag);
+    // The length is that of what is not compressed.
+    let gzip = [("accept-encoding", "br;q=1, gzip;q=0.5")];
+    let head = asked(&server, Method::HEAD, path, &gzip).await;
+    assert_eq!(head.header("content-length"), length.to_string());
+    assert_eq!(head.header("etag"), tag);
+    let both = [("if-match", "\"other\""), ("if-none-match", "*")];
+    assert_eq!(asked(&server, Method::GET, path, &both).await.status, 412);
+
+    let pages_at = header.parts.pages_at as usize;
+    for (range, part) in [
+        ("bytes=0-0".to_owned(), 0..1),
+        ("bytes=0-255".to_owned(), 0..256),
+        ("Bytes=5-".to_owned(), 5..length),
+        ("bytes=-48".to_owned(), length - 48..length),
+        (format!("bytes=-{}", 2 * length), 0..length),
+        (format!("bytes=7-{}", 2 * length), 7..length),
+        (
+            format!("bytes={}-{}", pages_at - 1, pages_at),
+            pages_at - 1..pages_at + 1,
+        ),
+        (
+            format!("bytes={}-{}", pages_at + 4095, pages_at + 8200),
+            pages_at + 4095..pages_at + 8201,
+        ),
+        (format!("bytes=9-{}", pages_end - 1), 9..pages_end),
+        (
+            format!("bytes={}-{pages_end}", pages_end - 9),
+            pages_end - 9..pages_end + 1,
+        ),
+        (
+            format!("bytes={}-{}", length - 1, length - 1),
+            length - 1..length,
+        ),
+    ] {
+        let same = [
+            ("range", range.as_str()),
+            ("if-range", &tag),
+            ("if-match", &tag),
+        ];
+        let had = asked(&server, Method::GET, path, &same).await;
+        assert_eq!(had.status, 206, "{range}: {}", had.text());
+        assert!(had.bytes == bytes[part.clone()], "{range}");
+        let told = format!("bytes {}-{}/{length}", part.start, part.end - 1);
+        assert_eq!(had.header("content-range"), told);
+        assert_eq!(had.header("content-length"), part.len().to_string());
+        assert_eq!(had.header("etag"), tag);
+    }
+    let behind = format!("bytes={length}-");
+    for range in [
+        "bytes=0-1,5-6",
+        "items=0-1",
+        "bytes=6-5",
+        "bytes=-0",
+        "bytes=+1-5",
+        "bytes=a-b",
+        "bytes=-",
+        "5-6",
+        &behind,
+    ] {
+        let had = asked(&server, Method::GET, path, &[("range", range)]).await;
+        assert_eq!(had.status, 200, "{range}");
+        assert!(had.bytes == bytes, "{range}");
+    }
+
+    let packed = asked(&server, Method::GET, path, &gzip).await;
+    assert_eq!(packed.header("content-encoding"), "gzip");
+    assert_eq!(packed.header("accept-ranges"), "none");
+    assert_eq!(
+        packed.header("etag"),
+        format!("{}-gzip\"", tag.trim_end_matches('"'))
+    );
+    let mut unpacked = Vec::new();
+    GzDecoder::new(&packed.bytes[..])
+        .read_to_end(&mut unpacked)
+        .unwrap();
+    assert!(unpacked == bytes && packed.bytes.len() < length);
+    let known = [gzip[0], ("if-none-match", packed.header("etag"))];
+    let known = asked(&server, Method::GET, path, &known).await;
+    assert_eq!(
+        (known.status, known.header("etag")),
+        (304, packed.header("etag"))
+    );
+    let part = [gzip[0], ("range", "bytes=0-9")];
+    assert_eq!(
+        asked(&server, Method::GET, path, &part).await.bytes,
+        bytes[..10]
+    );
+    let refused = [("accept-encoding", "gzip;q=0")];
+    assert!(asked(&server, Method::GET, path, &refused).await.bytes == bytes);
+
+    // Of another state there is no part, and nothing at all for who wants that one alone.
+    fill(&server, "f", 5000..5001).await;
+    for other in [
+        tag.as_str(),
+        packed.header("etag"),
+        "W/\"x\"",
+        "Tue, 24 Nov 2026 00:00:00 GMT",
+    ] {
+        let late = [("range", "bytes=0-9"), ("if-range", other)];
+        let late = asked(&server, Method::GET, path, &late).await;
+        assert_eq!(late.status, 200);
+        assert!(late.bytes.len() >= length);
+    }
+    let late = asked(&server, Method::GET, path, &[("if-match", &tag)]).await;
+    late.problem(412, "filter_changed");
+    let absent = asked(&server, Method::HEAD, "/filters/g/dump", &[]).await;
+    assert_eq!(absent.status, 404);
+}
+
+#[tokio::test]
+async fn a_dump_without_its_key_is_asked_with_it_and_not_restored() {
+    let server = with_filter("f", 0..100).await;
+    let whole = dump(&server, "f").await;
+    let FileKey::Here(key) = Header::decode(&whole.bytes).unwrap().key else {
+        panic!("it has a key");
+    };
+    let bare = server.get("/filters/f/dump?without_key=true").await;
+    assert_eq!(bare.status, 200);
+    assert!(!bare.bytes.windows(16).any(|it| it == key.0));
+    let view = FileView::open(&bare.bytes[..]).unwrap();
+    view.verify().unwrap();
+    assert!(view.exists(b"7", None).is_err());
+    let view = view.with_key(key).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(view.exists(b"7", None), Ok(true));
+    let refused = restore(&server, "/filters/g/dump", &bare.bytes, &[]).await;
+    let problem = refused.problem(422, "corrupt_dump");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("the key of its hash was left out"),
+        "{detail}"
+    );
+    let wrong = server.get("/filters/f/dump?without_key=perhaps").await;
+    assert_eq!(wrong.refused(), ["without_key"]);
 }

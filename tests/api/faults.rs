@@ -1,9 +1,9 @@
 use crate::gated::{Failing, GatedStore};
+use crate::memory::MemoryStore;
 use crate::server::{Server, Setup};
 use cuckood::page::{Ordinal, PageId, PageIndex};
 use cuckood::store::PageStore;
 use cuckood::store::format::StoredValue;
-use cuckood::store::memory::MemoryStore;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -289,6 +289,17 @@ async fn filters_are_listed_by_prefix_and_page() {
     let exact = server.get("/filters?prefix=b:&limit=3").await;
     assert_eq!(exact.ok()["next_cursor"], json!(null));
 
+    let part = server.get("/filters?contains=:2&limit=1").await;
+    assert_eq!(keys(&part), ["b:2"]);
+    assert_eq!(part.ok()["next_cursor"], json!(null));
+    let parts = server
+        .get("/filters?prefix=b&contains=:&limit=2&cursor=b:1")
+        .await;
+    assert_eq!(keys(&parts), ["b:2", "b:3"]);
+    assert!(keys(&server.get("/filters?contains=B").await).is_empty());
+    let refused = server.get("/filters?contains=a%20b").await.refused();
+    assert_eq!(refused, ["contains"]);
+
     assert_eq!(keys(&server.get("/filters?limit=5000000").await).len(), 5);
     assert_eq!(keys(&server.get("/filters?limit=0").await).len(), 1);
     assert!(keys(&server.get("/filters?prefix=zz").await).is_empty());

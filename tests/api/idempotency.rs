@@ -227,7 +227,13 @@ async fn a_full_table_refuses_new_keys_and_says_what_to_do() {
     };
     let problem = refused.problem(503, "idempotency_full");
     let detail = problem["detail"].as_str().unwrap();
-    assert!(detail.contains("--max-idempotency-bytes"), "{detail}");
+    for said in [
+        "--max-idempotency-bytes",
+        "1000 bytes",
+        "Idempotency-Key-Lifetime",
+    ] {
+        assert!(detail.contains(said), "{detail}");
+    }
     assert!(replayed(&add("0".to_owned()).await));
     let unkeyed = server
         .post("/filters/f/items", json!({"items": ["a"]}))
@@ -237,4 +243,34 @@ async fn a_full_table_refuses_new_keys_and_says_what_to_do() {
     let metrics = server.get("/metrics").await;
     let counted = "cuckood_idempotency_requests_total{outcome=\"full\"} 1";
     assert!(metrics.text().contains(counted), "{}", metrics.text());
+}
+
+#[tokio::test]
+async fn a_key_lives_as_long_as_asked_and_a_refusal_says_when_the_first_ends() {
+    let mut setup = Setup::default();
+    setup.engine.max_retry_bytes = 400;
+    let server = Server::with(setup).await;
+    server.put("/filters/f", json!({})).await.ok();
+    let add = |key: &'static str, lifetime: &'static str| {
+        let request = server.request(Method::POST, "/filters/f/items");
+        let request = request.header("idempotency-key", key);
+        let request = request.header("idempotency-key-lifetime", lifetime);
+        Answer::of(request.json(&json!({"items": ["a"]})))
+    };
+    for wrong in ["0", "86401", "1m", ""] {
+        let refused = add("k", wrong).await;
+        let problem = refused.problem(422, "invalid_idempotency_lifetime");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("1 to 86400"), "{detail}");
+    }
+    assert!(!replayed(&add("day", "86400").await));
+    assert!(!replayed(&add("short", "2").await));
+    assert!(replayed(&add("short", "86400").await));
+    let refused = add("third", "2").await;
+    let after = refused.header("retry-after").parse::<u64>().unwrap();
+    assert!((1..=4).contains(&after), "{after}");
+    refused.problem(503, "idempotency_full");
+    tokio::time::sleep(std::time::Duration::from_secs(after + 1)).await;
+    assert!(!replayed(&add("third", "2").await));
+    assert!(replayed(&add("day", "1").await));
 }

@@ -1,8 +1,8 @@
 //! Imports over a real socket.
 
 use crate::gated::{GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::server::{Answer, Server, Setup};
-use cuckood::store::memory::MemoryStore;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use reqwest::Method;
@@ -466,4 +466,53 @@ async fn an_import_that_runs_into_its_deadline_is_told_to_resume() {
     }
     import(&server, resume, "c\nd\ne\n").await.ok();
     assert_eq!(item_count(&server).await, 5);
+}
+
+#[tokio::test]
+async fn the_imports_into_a_filter_are_listed_by_name_each_as_it_is() {
+    let mut setup = Setup::default();
+    setup.engine.max_imports = 200;
+    let server = with_filter(setup, 10_000).await;
+    let none = server.get("/filters/f/imports").await.ok();
+    assert_eq!(none, json!({"imports": [], "next_cursor": null}));
+    server.put("/filters/g", json!({})).await.ok();
+    let ids: Vec<String> = (0..150).map(|it| format!("i-{it:03}")).collect();
+    for id in &ids {
+        let path = format!("/filters/g/import?import_id={id}");
+        let request = server.request(Method::POST, &path);
+        let request = request.header("content-type", "text/plain").body("a\nb\n");
+        Answer::of(request).await.ok();
+    }
+    // One that is not complete, of another filter.
+    let mut stream = Stream::open(&server, "import_id=i-500").await;
+    stream.send(&"x\n".repeat(20_000)).await;
+    let begun = async {
+        while committed(&server, "i-500").await == 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), begun).await.unwrap();
+    let own = server.get("/filters/f/imports").await.ok();
+    assert_eq!(own["imports"].as_array().unwrap().len(), 1, "{own}");
+    assert_eq!(own["imports"][0]["state"], "running");
+
+    let first = server.get("/filters/g/imports").await.ok();
+    assert_eq!(first["next_cursor"], "i-099");
+    let second = server.get("/filters/g/imports?cursor=i-099").await.ok();
+    assert_eq!(second["next_cursor"], json!(null));
+    let pages = [&first, &second].map(|page| page["imports"].as_array().unwrap());
+    let listed: Vec<&Value> = pages.into_iter().flatten().collect();
+    let names: Vec<&str> = listed
+        .iter()
+        .map(|it| it["import_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ids);
+    let alone = server.get("/filters/g/imports/i-007").await.ok();
+    assert_eq!(*listed[7], alone);
+    let refused = server.get("/filters/g/imports?cursor=%20").await.refused();
+    assert_eq!(refused, ["cursor"]);
+    server
+        .get("/filters/none/imports")
+        .await
+        .problem(404, "filter_not_found");
 }

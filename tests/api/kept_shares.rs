@@ -2,9 +2,9 @@
 //! `docs/limits.md`: one key leaves behind all that it can, another is served;
 //! also after a restart.
 
+use crate::memory::MemoryStore;
 use crate::server::{Server, Setup};
 use crate::tenants::{Raw, Tenants, create, restarted};
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 
 #[tokio::test]
@@ -115,7 +115,12 @@ async fn bytes_of_filters_of_a_key() {
 
 /// The greedy key does what leaves something behind until it is refused, also
 /// after a restart; the modest one does it as well.
-async fn leaves_behind(set: fn(&mut Setup), resource: &str, request: fn(usize) -> Raw) {
+async fn leaves_behind(
+    set: fn(&mut Setup),
+    resource: &str,
+    refusal: (u16, &str),
+    request: fn(usize) -> Raw,
+) {
     let store = Arc::new(MemoryStore::new());
     let setup = || {
         let mut setup = Setup {
@@ -138,7 +143,7 @@ async fn leaves_behind(set: fn(&mut Setup), resource: &str, request: fn(usize) -
         left += 1;
     };
     assert!(left > 1, "{resource}: {left}");
-    refused.is_refused(507, "over_key_quota");
+    refused.is_refused(refusal.0, refusal.1);
     assert!(tenants.refusals(resource, "share") > 0);
     for restart in 0..2 {
         let served = tenants
@@ -147,24 +152,53 @@ async fn leaves_behind(set: fn(&mut Setup), resource: &str, request: fn(usize) -
         assert_eq!(served.status, 200, "{}", served.body);
         tenants = restarted(tenants, setup()).await;
         let refused = tenants.answered(&tenants.greedy, &request(left)).await;
-        refused.is_refused(507, "over_key_quota");
+        refused.is_refused(refusal.0, refusal.1);
     }
+}
+
+/// An add whose answer is kept for so long.
+fn keyed_add(key: usize, seconds: u32) -> Raw {
+    let media_type =
+        format!("text/plain\r\nidempotency-key: key-{key}\r\nidempotency-key-lifetime: {seconds}");
+    Raw::whole("POST /filters/g/items", media_type.leak(), "x")
 }
 
 #[tokio::test]
 async fn bytes_of_answers_for_retries() {
     let set = |setup: &mut Setup| setup.engine.max_retry_bytes = 4000;
-    leaves_behind(set, "idempotency_bytes", |n| {
-        let media_type = format!("text/plain\r\nidempotency-key: key-{n}").leak();
-        Raw::whole("POST /filters/g/items", media_type, "x")
-    })
-    .await;
+    let refusal = (429, "over_share");
+    leaves_behind(set, "idempotency_bytes", refusal, |n| keyed_add(n, 86_400)).await;
+}
+
+#[tokio::test]
+async fn who_has_its_share_of_answers_is_told_when_the_first_of_its_own_ends() {
+    let mut setup = Setup::default();
+    setup.engine.max_retry_bytes = 4000;
+    let tenants = Tenants::with(setup).await;
+    let made = tenants.answered(&tenants.modest, &create("g", 1000)).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let modest = tenants.answered(&tenants.modest, &keyed_add(0, 300)).await;
+    assert_eq!(modest.status, 200, "{}", modest.body);
+    let mut key = 0;
+    let refused = loop {
+        key += 1;
+        assert!(key < 100, "it is never refused");
+        let reply = tenants
+            .answered(&tenants.greedy, &keyed_add(key, 3000))
+            .await;
+        if reply.status != 200 {
+            break reply;
+        }
+    };
+    refused.is_refused(429, "over_share");
+    let seconds = refused.retry_after().unwrap();
+    assert!((1000..=3002).contains(&seconds), "{seconds}");
 }
 
 #[tokio::test]
 async fn imports_that_are_kept() {
     let set = |setup: &mut Setup| setup.engine.max_imports = 10;
-    leaves_behind(set, "imports_kept", |n| {
+    leaves_behind(set, "imports_kept", (507, "over_key_quota"), |n| {
         let line = format!("POST /filters/g/import?import_id=import-{n}");
         Raw::whole(&line, "text/plain", "x")
     })

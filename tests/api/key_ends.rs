@@ -3,13 +3,12 @@
 
 use crate::gated::{GatedStore, Point};
 use crate::keys::Keyed;
-use crate::listening::audited;
+use crate::memory::MemoryStore;
 use crate::server::{Answer, Setup};
 use cuckood::access::Scope;
 use cuckood::access::token::Token;
 use cuckood::backup::BackupOptions;
 use cuckood::engine::DiskReserve;
-use cuckood::store::memory::MemoryStore;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -168,6 +167,36 @@ async fn an_import_ends_with_its_key_and_says_what_it_committed() {
         assert_eq!(answer["committed_lines"], lines + 1);
         assert_eq!(answer["state"], "complete");
     }
+}
+
+#[tokio::test]
+async fn an_import_that_ends_with_its_key_says_what_its_last_commit_did() {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    let setup = Setup {
+        store: Arc::new(store.clone()),
+        ..Setup::default()
+    };
+    let (keyed, root) = Keyed::with(setup).await;
+    assert_eq!(keyed.put(&root, "/filters/f").await.status, 201);
+    let token = keyed.add("importer", Scope::Write, None);
+    store.hold_first(Point::CommitDone);
+    let request = "POST /filters/f/import?import_id=i";
+    let mut stream = Open::sending(&keyed, &token, request, TEXT).await;
+    let lines: String = (0..8192).map(|line| format!("{line}\n")).collect();
+    stream.send(lines.as_bytes()).await;
+    let gate = store.clone();
+    tokio::task::spawn_blocking(move || gate.await_arrival())
+        .await
+        .unwrap();
+    // It is done, and the import has not heard of it yet.
+    keyed.remove("importer");
+    sleep(Duration::from_millis(100)).await;
+    store.open();
+    let detail = stream.refused("api_key_revoked").await;
+    assert!(detail.contains(" 8192 lines"), "{detail}");
+    let progress = keyed.get(&root, "/filters/f/imports/i").await.ok();
+    assert_eq!(progress["committed_lines"], 8192);
+    assert_eq!(progress["state"], "interrupted");
 }
 
 #[tokio::test]
@@ -353,51 +382,4 @@ async fn a_dump_that_is_not_begun_yet_ends_with_its_key() {
     stream.refused("api_key_revoked").await;
     store.open();
     assert_eq!(keyed.get(&root, "/filters/f/dump").await.status, 200);
-}
-
-/// A restore whose condition is being looked at, held up by the store.
-async fn looking_at_a_condition(caller: &str) -> (GatedStore, Keyed, Open) {
-    let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let setup = Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    };
-    let (keyed, root) = Keyed::with(setup).await;
-    let path = "/filters/f";
-    assert_eq!(keyed.put(&root, path).await.status, 201);
-    text_batch(&keyed, &root, "f", 0..100).await;
-    let tag = keyed.get(&root, &format!("{path}/dump")).await;
-    let tag = tag.header("etag");
-    let token = keyed.add(caller, Scope::Admin, None);
-    store.hold_first(Point::FilterRead);
-    let request = format!("PUT {path}/dump?replace=true");
-    let headers = format!("{DUMP}expect: 100-continue\r\nif-match: {tag}\r\ncontent-length: 9\r\n");
-    let stream = Open::begin(&keyed, &token, &request, &headers).await;
-    let gate = store.clone();
-    tokio::task::spawn_blocking(move || gate.await_arrival())
-        .await
-        .unwrap();
-    (store, keyed, stream)
-}
-
-#[tokio::test]
-async fn a_condition_is_no_longer_looked_at_once_the_key_is_gone() {
-    let (store, keyed, stream) = looking_at_a_condition("operator").await;
-    keyed.remove("operator");
-    store.open();
-    stream.refused("api_key_revoked").await;
-}
-
-#[tokio::test]
-async fn a_condition_is_no_longer_looked_at_once_the_client_is_gone() {
-    let (store, _keyed, stream) = looking_at_a_condition("leaver").await;
-    drop(stream);
-    // Nothing tells from outside when the server has heard of it.
-    sleep(Duration::from_millis(200)).await;
-    store.open();
-    // One that is looked at to its end is followed by the body, which never comes.
-    let caller = "leaver";
-    until(async || !audited("caller", caller).is_empty()).await;
-    let lines = audited("caller", caller);
-    assert_eq!(lines[0]["code"], "deadline_exceeded", "{lines:?}");
 }

@@ -20,13 +20,13 @@ pub(crate) struct Keyed {
 
 impl Keyed {
     /// A server that knows one key, `root`, which may do everything.
-    async fn start() -> (Keyed, Token) {
+    pub(crate) async fn start() -> (Keyed, Token) {
         Keyed::with(Setup::default()).await
     }
 
     pub(crate) async fn with(setup: Setup) -> (Keyed, Token) {
         let folder = tempfile::tempdir().unwrap();
-        let root = add(&folder, "root", Scope::Admin, None);
+        let root = add(&folder, "root", Scope::Admin, false, None);
         let ring = Arc::new(ApiKeys::open(&folder.path().join("keys.json"), None).unwrap());
         let server = Server::with(Setup {
             keys: Some(Arc::clone(&ring)),
@@ -41,8 +41,9 @@ impl Keyed {
         (keyed, root)
     }
 
+    /// Makes a key, which may export.
     pub(crate) fn add(&self, name: &str, scope: Scope, prefix: Option<&str>) -> Token {
-        let token = add(&self.folder, name, scope, prefix);
+        let token = add(&self.folder, name, scope, true, prefix);
         self.ring.reload().unwrap();
         token
     }
@@ -87,9 +88,10 @@ impl Keyed {
     }
 }
 
-fn add(folder: &TempDir, name: &str, scope: Scope, prefix: Option<&str>) -> Token {
+fn add(folder: &TempDir, name: &str, scope: Scope, export: bool, prefix: Option<&str>) -> Token {
     let path = folder.path().join("keys.json");
     let new = file::NewKey {
+        export,
         prefix: prefix.map(|prefix| prefix.parse().unwrap()),
         ..file::NewKey::new(name.parse().unwrap(), scope)
     };
@@ -102,6 +104,7 @@ struct Operation {
     path: String,
     /// `None`: everybody may.
     scope: Option<Scope>,
+    exports: bool,
     is_narrowed: bool,
     responses: BTreeSet<String>,
 }
@@ -118,7 +121,14 @@ async fn operations(server: &Server) -> Vec<Operation> {
                 method: method.to_uppercase().parse().unwrap(),
                 path: path.clone(),
                 scope: scope.map(|scopes| scopes[0].as_str().unwrap().parse().unwrap()),
-                is_narrowed: ["list_filters", "look_up_items", "preview_filter"].contains(&id),
+                exports: scope.is_some_and(|scopes| scopes[1] == "export"),
+                is_narrowed: [
+                    "list_filters",
+                    "look_up_items",
+                    "preview_filter",
+                    "get_caller",
+                ]
+                .contains(&id),
                 responses: operation["responses"]
                     .as_object()
                     .unwrap()
@@ -179,6 +189,12 @@ fn let_through(operation: &Operation, answer: &Answer) {
 async fn every_operation_asks_for_its_scope_and_no_more() {
     let (keyed, _) = Keyed::start().await;
     let keys = Scope::ALL.map(|scope| (scope, keyed.add(scope.name(), scope, None)));
+    let folder = &keyed.folder;
+    let bare = Scope::ALL.map(|scope| {
+        let name = format!("bare-{scope}");
+        (scope, add(folder, &name, scope, false, None))
+    });
+    keyed.ring.reload().unwrap();
     let stranger = Token::generate().unwrap();
     for operation in operations(&keyed.server).await {
         let (method, path) = (operation.method.clone(), operation.on("a"));
@@ -206,6 +222,16 @@ async fn every_operation_asks_for_its_scope_and_no_more() {
                     challenge.contains(&format!(r#"scope="{needed}""#)),
                     "{challenge}"
                 );
+            }
+        }
+        for (scope, token) in bare.iter().filter(|it| it.0 >= needed) {
+            let answer = Answer::of(keyed.request(token, method.clone(), &path)).await;
+            if !operation.exports || *scope == Scope::Admin {
+                let_through(&operation, &answer);
+            } else {
+                operation.refused(&answer, 403, "scope_insufficient");
+                let challenge = answer.header("www-authenticate");
+                assert!(challenge.contains(r#"scope="export""#), "{challenge}");
             }
         }
     }

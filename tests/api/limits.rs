@@ -1,10 +1,10 @@
 //! Bounds of the server as a whole: what is over one is told so at once.
 
 use crate::gated::{GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::server::{Answer, Server, Setup};
 use cuckood::access::keys::ApiKeys;
 use cuckood::access::{Scope, file};
-use cuckood::store::memory::MemoryStore;
 use reqwest::Method;
 use serde_json::json;
 use std::num::NonZeroU32;

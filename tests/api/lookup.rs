@@ -1,5 +1,5 @@
 use crate::server::{Answer, Server, Setup};
-use cuckood::http::Limits;
+use cuckood::server::Limits;
 use reqwest::Method;
 use serde_json::json;
 

@@ -10,6 +10,8 @@
 mod audit;
 mod backups;
 mod bodies;
+#[path = "../../crates/engine/tests/checked/mod.rs"]
+mod checked;
 mod compaction;
 mod connections;
 mod console;
@@ -35,6 +37,8 @@ mod lines;
 mod listeners;
 mod listening;
 mod lookup;
+#[path = "../../crates/pages/tests/memory/mod.rs"]
+mod memory;
 mod no_shares;
 mod ops;
 mod origin;

@@ -36,7 +36,6 @@ async fn readyz_says_no_while_the_server_drains() {
 async fn unknown_paths_and_methods_have_our_shape() {
     let server = Server::start().await;
     for path in [
-        "/",
         "/nope",
         "/filters/",
         "/filters/a/nope",
@@ -57,8 +56,139 @@ async fn unknown_paths_and_methods_have_our_shape() {
     let get = server.get("/filters/a/items").await;
     get.problem(405, "method_not_allowed");
     assert_eq!(get.header("allow"), "POST");
+    for (method, path, meant) in [
+        ("GET", "/filters/a/items", "GET /filters/a/exists?item=ITEM"),
+        ("POST", "/filters/a", "PUT /filters/a creates"),
+        ("POST", "/filters", "PUT /filters/NAME creates"),
+        ("DELETE", "/filters/a/items", "POST /filters/a/items/delete"),
+        ("PUT", "/filters/a/items", "POST /filters/a/items adds"),
+        (
+            "GET",
+            "/filters/a/import",
+            "GET /filters/a/imports/IMPORT_ID",
+        ),
+        ("GET", "/lookup", "POST /lookup"),
+    ] {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        let answer = Answer::of(server.request(method, path)).await;
+        answer.problem(405, "method_not_allowed");
+        assert!(answer.text().contains(meant), "{}", answer.text());
+    }
     let odd = Answer::of(server.request(Method::from_bytes(b"BREW").unwrap(), "/livez")).await;
     odd.problem(405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn the_root_leads_browsers_to_the_console_and_tells_others_where_it_is() {
+    let server = Server::start().await;
+    let browser = server.request(Method::GET, "/");
+    let browser = Answer::of(browser.header("accept", "text/html,*/*;q=0.8")).await;
+    assert_eq!(browser.status, 200);
+    assert!(browser.text().contains("<title>"), "{}", browser.text());
+    let curl = server.get("/").await;
+    assert_eq!(curl.status, 200);
+    assert_eq!(curl.header("vary"), "accept");
+    for path in ["/console", "/docs", "/openapi.json", "/readyz", "/metrics"] {
+        assert!(curl.text().contains(path), "{}", curl.text());
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_all_told_at_once_with_what_to_do() {
+    let server = Server::start().await;
+    let named = |answer: &Answer| {
+        let problem: serde_json::Value = serde_json::from_str(answer.text()).unwrap();
+        let field = |it: &serde_json::Value| {
+            let place = it.get("pointer").or_else(|| it.get("parameter"));
+            place.unwrap().as_str().unwrap().to_owned()
+        };
+        let errors = problem["errors"].as_array().unwrap();
+        errors.iter().map(field).collect::<Vec<_>>()
+    };
+    let create = server.request(Method::PUT, "/filters/a");
+    let create = create.json(&serde_json::json!({
+        "capacity": 0, "colour": "red", "error_rate": 7
+    }));
+    let refused = Answer::of(create).await;
+    refused.problem(422, "invalid_fields");
+    let mut places = named(&refused);
+    places.sort();
+    assert_eq!(places, ["/capacity", "/colour", "/error_rate"]);
+    let add = server.request(Method::POST, "/filters/a/items");
+    let add = add.json(&serde_json::json!({
+        "item": "a", "only_if_absent": 1, "create": {"capacity": "x"}
+    }));
+    let mut places = named(&Answer::of(add).await);
+    places.sort();
+    assert_eq!(
+        places,
+        ["/create/capacity", "/item", "/items", "/only_if_absent"]
+    );
+    // Also where one is so malformed that the reading ends there.
+    for (method, path, body, wrong) in [
+        (
+            Method::POST,
+            "/filters/a/items",
+            r#"{"only_if_absent": 1, "items": ["a", 1.5], "create": {"capacity": "x", "error_rate": 7}}"#,
+            &[
+                "/create/capacity",
+                "/create/error_rate",
+                "/items/1",
+                "/only_if_absent",
+            ][..],
+        ),
+        (
+            Method::POST,
+            "/lookup",
+            r#"{"itms": ["a"]}"#,
+            &["/filters", "/items", "/itms"],
+        ),
+        (
+            Method::PATCH,
+            "/filters/a",
+            r#"{"ttl": 1, "ttl_seconds": "1"}"#,
+            &["/ttl", "/ttl_seconds"],
+        ),
+    ] {
+        let request = server.request(method, path);
+        let request = request
+            .header("content-type", "application/json")
+            .body(body);
+        let mut places = named(&Answer::of(request).await);
+        places.sort();
+        assert_eq!(places, wrong, "{body}");
+    }
+    let query = server.request(Method::POST, "/filters/a/items?craete=1&onlyifabsent=2");
+    let query = query.header("content-type", "text/plain").body("x");
+    assert_eq!(named(&Answer::of(query).await), ["craete", "onlyifabsent"]);
+    // What curl sends by itself.
+    let form = server.request(Method::POST, "/filters/a/items");
+    let form = form.header("content-type", "application/x-www-form-urlencoded");
+    let form = Answer::of(form.body("{}")).await;
+    form.problem(415, "unsupported_media_type");
+    assert!(form.text().contains("-H 'content-type: application/json'"));
+    // A filter that is not there.
+    let add = server.request(Method::POST, "/filters/a/items");
+    let add = Answer::of(add.json(&serde_json::json!({"items": ["x"]}))).await;
+    add.problem(404, "filter_not_found");
+    assert!(
+        add.text().contains(r#"\"create\": {\"capacity\": 100000}"#),
+        "{}",
+        add.text()
+    );
+    let lines = server.request(Method::POST, "/filters/a/items");
+    let lines = Answer::of(lines.header("content-type", "text/plain").body("x")).await;
+    lines.problem(404, "filter_not_found");
+    assert!(lines.text().contains("create=true&capacity=100000"));
+    for (path, media_type) in [
+        ("import?import_id=i", "text/plain"),
+        ("values", "text/plain"),
+    ] {
+        let add = server.request(Method::POST, &format!("/filters/a/{path}"));
+        let add = Answer::of(add.header("content-type", media_type).body("x\t1")).await;
+        add.problem(404, "filter_not_found");
+        assert!(add.text().contains("PUT /filters/a"), "{}", add.text());
+    }
 }
 
 #[tokio::test]

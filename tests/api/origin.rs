@@ -1,5 +1,5 @@
 use crate::server::{Answer, Server, Setup};
-use cuckood::http::HostPolicy;
+use cuckood::server::HostPolicy;
 use reqwest::Method;
 
 async fn asked(server: &Server, headers: &[(&str, &str)]) -> Answer {

@@ -1,7 +1,7 @@
 //! Certificates that were made a moment ago.
 
 use cuckood::client::remote::Credentials;
-use cuckood::http::TlsFiles;
+use cuckood::server::TlsFiles;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! A server on a port of its own, and what to ask it with.
 
+use crate::memory::MemoryStore;
 use crate::polls::PollWatch;
 use crate::{listening, words};
 use cuckood::access::keys::ApiKeys;
@@ -7,11 +8,9 @@ use cuckood::backup::{BackupOptions, Backups};
 use cuckood::client::remote::choose_cryptography;
 use cuckood::engine::check::check_while;
 use cuckood::engine::{Engine, EngineOptions};
-use cuckood::http::{
-    Access, App, Endpoint, HostPolicy, Limits, ListenerRole, ServerOptions, Tls, serve,
-};
+use cuckood::http::{Endpoint, serve};
 use cuckood::metrics::Metrics;
-use cuckood::store::memory::MemoryStore;
+use cuckood::server::{Access, App, HostPolicy, Limits, ListenerRole, ServerOptions, Tls};
 use cuckood::store::{KeyValueStore, PageStore};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
@@ -45,7 +44,7 @@ impl Default for Setup {
                 max_log_bytes: 4 << 20,
                 max_open_filters: 100,
                 max_queued_commands: 100,
-                checks_commits: true,
+                after_commit: Some(crate::checked::after_commit),
                 ..EngineOptions::with_cache(16 << 20)
             },
             limits: Limits::default(),
@@ -157,6 +156,10 @@ impl Server {
 
     pub(crate) fn ask_to_stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        self.engine.as_ref().unwrap()
     }
 
     /// Waits until the server has drained; returns how many were cut off.

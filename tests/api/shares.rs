@@ -5,10 +5,10 @@
 //! an answer that is not read.
 
 use crate::gated::{GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::server::{Server, Setup};
 use crate::tenants::{Raw, Reply, SERVED, Tenants, restarted, send};
 use cuckood::access::token::Token;
-use cuckood::store::memory::MemoryStore;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -158,12 +158,17 @@ impl Reply {
     }
 
     #[track_caller]
+    /// Seconds after which it is to be asked for again.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        let (_, seconds) = self.head.split_once("\r\nretry-after: ")?;
+        seconds.lines().next()?.parse().ok()
+    }
+
     pub(crate) fn is_refused(&self, status: u16, code: &str) {
         assert_eq!(self.status, status, "{} {}", self.head, self.body);
         let problem: Value = serde_json::from_str(self.body.trim()).unwrap();
         assert_eq!(problem["code"], code, "{problem}");
-        let retries = self.head.contains("\r\nretry-after: 1");
-        assert_eq!(retries, status != 507, "{}", self.head);
+        assert_eq!(self.retry_after().is_some(), status != 507, "{}", self.head);
     }
 }
 

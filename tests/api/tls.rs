@@ -3,7 +3,7 @@
 use crate::pki::Authority;
 use crate::server::{Server, Setup};
 use cuckood::client::remote::{Credentials, Remote, RemoteError};
-use cuckood::http::{ClientCertPolicy, Tls, TlsFiles};
+use cuckood::server::{ClientCertPolicy, Tls, TlsFiles};
 use reqwest::{Method, StatusCode};
 use std::fs;
 use std::sync::Arc;
@@ -322,4 +322,21 @@ async fn connections_over_the_limit_wait_under_tls_too() {
     timeout(PATIENCE, connected(&server, &authority))
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_so_under_tls_too() {
+    let authority = Authority::new();
+    let mut setup = Setup::default();
+    setup.server.max_connections_per_address = 1;
+    let Secured { server, .. } = secured(authority.server(), setup).await;
+    let mut first = connected(&server, &authority).await;
+    let mut second = connected(&server, &authority).await;
+    second.write_all(LIVEZ).await.unwrap();
+    let text = rest(&mut second).await;
+    assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
+    first.write_all(LIVEZ).await.unwrap();
+    let mut status = [0; 12];
+    first.read_exact(&mut status).await.unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
 }

@@ -237,6 +237,14 @@ async fn what_is_no_entry_is_refused_with_its_place() {
             "{body:?}"
         );
     }
+    let several = json!({"entries": [entry("a", 5000), entry("b", 1), entry("c", 6000)]});
+    let answer = server.post("/filters/joins/values", several).await;
+    assert_eq!(answer.refused(), ["/entries/0/value", "/entries/2/value"]);
+    let swapped = json!({"entries": [
+        {"item": "a", "from": 1, "to": 5000}, {"item": "a", "from": 6000, "to": 1},
+    ]});
+    let answer = server.post("/filters/joins/values/replace", swapped).await;
+    assert_eq!(answer.refused(), ["/entries/0/to", "/entries/1/from"]);
     assert_eq!(server.get("/filters/joins").await.ok()["items"], 0);
 }
 

@@ -410,5 +410,169 @@ fn shells_get_what_completes_the_commands() {
         "source /dev/stdin; COMP_WORDS=(cuckood filter ex); COMP_CWORD=2; \
          _cuckood cuckood ex filter; echo ${COMPREPLY[@]}",
     ]);
-    assert_eq!(printed(&piped(bash, &script.stdout), 0), "exists\n");
+    assert_eq!(printed(&piped(bash, &script.stdout), 0), "expire exists\n");
+}
+
+#[test]
+fn filters_expire_and_are_looked_up_dumped_and_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &[]);
+    let run = |arguments: &[&str]| filter(server.port(), arguments).output().unwrap();
+    // The names that people type.
+    for (key, create) in [("users", "new"), ("guests", "create")] {
+        printed(&run(&[create, key, "capacity=1000"]), 0);
+    }
+    printed(&run(&["insert", "users", "ada", "grace"]), 0);
+    printed(&run(&["add", "guests", "ada"]), 0);
+    for (alias, command) in [("list", "ls"), ("show", "info"), ("describe", "info")] {
+        let key = if command == "ls" { "" } else { "users" };
+        let [asked, as_usual] = [alias, command].map(|it| printed(&run(&[it, key]), 0));
+        assert_eq!(asked, as_usual, "{alias}");
+    }
+    assert_eq!(printed(&run(&["check", "users", "ada"]), 0), "true\tada\n");
+
+    let found = [
+        "lookup",
+        "--filters",
+        "users,guests,none",
+        "ada",
+        "grace",
+        "bob",
+    ];
+    let printed_all = printed(&run(&found), 0);
+    assert!(printed_all.starts_with("users guests\tada\nusers\tgrace\n\tbob\n"));
+    assert!(
+        printed_all.contains("there are no filters none"),
+        "{printed_all}"
+    );
+    let first = run(&["lookup", "--prefix", "", "--first", "--json", "ada"]);
+    assert_eq!(
+        printed(&first, 0),
+        "{\"filters\":[\"guests\"],\"item\":\"ada\"}\n"
+    );
+
+    for (after, seconds) in [
+        ("90d", json!(7_776_000)),
+        ("60", json!(60)),
+        ("never", Value::Null),
+    ] {
+        let set = printed(&run(&["expire", "users", after, "--json"]), 0);
+        let described: Value = serde_json::from_str(&set).unwrap();
+        assert_eq!(described["ttl_seconds"], seconds, "{after}");
+    }
+    assert!(printed(&run(&["expire", "users", "soon"]), 2).contains("12h or 90d"));
+
+    let file = folder.path().join("users.dump");
+    let file = file.to_str().unwrap();
+    assert_eq!(printed(&run(&["dump", "users", file]), 0), "");
+    let piped_out = run(&["dump", "users"]);
+    assert_eq!(piped_out.stdout, std::fs::read(file).unwrap());
+    assert!(printed(&run(&["restore", "copy", file]), 0).contains("items"));
+    assert_eq!(
+        printed(&run(&["exists", "copy", "grace"]), 0),
+        "true\tgrace\n"
+    );
+    let taken = printed(&run(&["restore", "copy", file]), 2);
+    assert!(taken.contains("--replace"), "{taken}");
+    printed(&run(&["restore", "copy", file, "--replace"]), 0);
+    // - is no file's name.
+    let dumped = run(&["dump", "users", "-"]).stdout;
+    assert_eq!(dumped, std::fs::read(file).unwrap());
+    let piping = filter(server.port(), &["restore", "piped", "-"]);
+    assert!(printed(&piped(piping, &dumped), 0).contains("items"));
+    let added = printed(&run(&["add", "none", "ada"]), 2);
+    assert!(added.contains("`cuckood filter create none`"), "{added}");
+    // Of what fails there is no file, and a file that was there stays.
+    let before = std::fs::read(file).unwrap();
+    printed(&run(&["dump", "none", file]), 2);
+    assert_eq!(std::fs::read(file).unwrap(), before);
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    std::fs::write(file, &before[..before.len() - 1]).unwrap();
+    printed(&run(&["restore", "cut", file]), 2);
+    assert!(printed(&run(&["info", "cut"]), 2).contains("does not exist"));
+}
+
+#[test]
+fn the_server_of_all_commands_may_be_a_list_of_pods_or_a_url() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let port = server.port();
+    for name in [
+        format!("127.0.0.1:{port}"),
+        format!("http://127.0.0.1:{port}"),
+        format!("http://127.0.0.1:{port},http://127.0.0.1:1"),
+    ] {
+        let mut listing = filter(1, &["ls"]);
+        printed(&listing.env("CUCKOOD_SERVER", &name).output().unwrap(), 0);
+        let mut loading = cuckood();
+        loading.env("CUCKOOD_SERVER", &name);
+        loading.args(["load", "--filter", "f", "--create", "capacity=1000", "-"]);
+        let loaded = printed(&piped(loading, b"ada\n"), 0);
+        assert!(loaded.contains(&format!("cuckood: server http://127.0.0.1:{port}\n")));
+    }
+    assert_eq!(server.items("f"), 3);
+    // The start says where people find the console.
+    let console = format!("http://127.0.0.1:{port}/console");
+    assert!(server.log().contains(&console), "{}", server.log());
+    let load = |arguments: &[&str]| {
+        let mut loading = cuckood();
+        loading
+            .args(["load", "--server", &server.url("")])
+            .args(arguments);
+        printed(&piped(loading, b"ada\n"), 1)
+    };
+    assert!(load(&["--filter", "g", "-"]).contains("--create capacity="));
+    let other = ["--filter", "f", "--create", "capacity=2000", "-"];
+    assert!(load(&other).contains("differs in capacity"));
+    let status = ["cluster", "status", "--server", &server.url("")];
+    let status = printed(&cuckood().args(status).output().unwrap(), 1);
+    assert!(status.contains("in no cluster"), "{status}");
+    // Who names the brokers asks them.
+    let mut status = cuckood();
+    status.args([
+        "cluster",
+        "status",
+        "--log=nats://127.0.0.1:1",
+        "--cluster=shop",
+    ]);
+    status.env("CUCKOOD_SERVER", server.url(""));
+    let status = printed(&status.output().unwrap(), 1);
+    assert!(!status.contains("in no cluster"), "{status}");
+    // Whoever listens there.
+    let mut listing = filter(1, &["ls", "--patience-seconds=0"]);
+    let listed = listing.env("CUCKOOD_SERVER", "").output().unwrap();
+    assert!(!String::from_utf8_lossy(&listed.stderr).contains("is not the address"));
+}
+
+#[test]
+fn the_short_help_of_serve_fits_on_a_screen_and_the_long_one_has_every_flag() {
+    let help = |flag: &str| {
+        let mut asking = cuckood();
+        printed(
+            &asking
+                .args(["serve", flag])
+                .env("COLUMNS", "100")
+                .output()
+                .unwrap(),
+            0,
+        )
+    };
+    let short = help("-h");
+    let lines = short.lines().count();
+    assert!(lines <= 50, "{lines} lines\n{short}");
+    for shown in [
+        "--listen",
+        "--data-dir",
+        "--keys-file",
+        "--advertise",
+        "--help",
+    ] {
+        assert!(short.contains(shown), "{shown}\n{short}");
+    }
+    let long = help("--help");
+    assert!(
+        !short.contains("--max-probes") && long.contains("--max-connections"),
+        "{long}"
+    );
 }

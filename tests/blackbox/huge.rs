@@ -168,8 +168,7 @@ fn many_huge_requests_at_once_share_one_bound() {
             0 => request.header("content-encoding", "gzip"),
             _ => request,
         };
-        let status = request.sent().unwrap().status().as_u16();
-        *asked.lock().unwrap().entry(status).or_insert(0) += 1;
+        request.sent().unwrap().status().as_u16()
     };
     // The bodies, a quarter of that for answers, and what their threads, the
     // allocator and the storage engine keep.
@@ -177,7 +176,13 @@ fn many_huge_requests_at_once_share_one_bound() {
         thread::scope(|scope| {
             for number in 0..AT_ONCE {
                 let send = &send;
-                scope.spawn(move || (0..4).for_each(|round| send(number + round)));
+                let asked = &asked;
+                scope.spawn(move || {
+                    for round in 0..4 {
+                        let status = send(number + round);
+                        *asked.lock().unwrap().entry(status).or_insert(0) += 1;
+                    }
+                });
             }
         });
     });
@@ -189,10 +194,10 @@ fn many_huge_requests_at_once_share_one_bound() {
             .all(|it| [200, 400, 413, 422, 429, 503].contains(it)),
         "{asked:?}"
     );
-    assert!(
-        asked.contains_key(&200) && asked.contains_key(&413),
-        "{asked:?}"
-    );
+    assert!(asked.contains_key(&200), "{asked:?}");
+    // Any of them may have been turned away each time for what the others held; alone
+    // each has its answer.
+    assert_eq!([0, 1, 2, 3].map(send), [413, 200, 200, 422]);
     server.stop();
 }
 

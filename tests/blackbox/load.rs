@@ -27,7 +27,7 @@ fn numbers(lines: u64) -> String {
 fn load(port: u16, arguments: &[&str]) -> Command {
     let mut command = cuckood();
     command
-        .args(["load", "--filter", "f", "--url"])
+        .args(["load", "--filter", "f", "--server"])
         .arg(format!("http://127.0.0.1:{port}"))
         .args(arguments);
     command
@@ -43,7 +43,15 @@ fn loaded(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
     let (out, err) = said(&output);
     assert!(output.status.success(), "{out}{err}");
-    assert_eq!(err, "", "elsewhere than on a terminal it is quiet");
+    let announced = err
+        .strip_prefix("cuckood: server http://127.0.0.1:")
+        .unwrap();
+    let (port, rest) = announced.split_once('\n').unwrap();
+    assert!(port.parse::<u16>().is_ok(), "{err}");
+    assert!(
+        rest.is_empty() || rest.contains("; trying again for up to "),
+        "elsewhere than on a terminal there is no more: {err}"
+    );
     out
 }
 
@@ -313,9 +321,9 @@ fn cutting_proxy(to: u16, bytes: usize, cuts: Arc<AtomicUsize>) -> u16 {
 
 #[test]
 fn an_address_that_is_none_is_refused() {
-    for url in ["nonsense", "ftp://127.0.0.1:1", "file:///etc"] {
+    for url in ["non sense", "ftp://127.0.0.1:1", "file:///etc"] {
         let output = cuckood()
-            .args(["load", "--filter", "f", "--url", url])
+            .args(["load", "--filter", "f", "--server", url])
             .arg(Path::new("/dev/null"))
             .output()
             .unwrap();

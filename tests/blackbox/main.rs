@@ -17,7 +17,6 @@ mod load;
 mod memory;
 mod memory_redis;
 mod metrics;
-mod neighbours;
 mod overload;
 #[path = "../api/pki.rs"]
 mod pki;
@@ -29,6 +28,7 @@ mod resp;
 mod retries;
 mod scrub;
 mod secrets;
+#[expect(dead_code, reason = "tests of other programs need more of it")]
 mod server;
 mod slow;
 mod start;

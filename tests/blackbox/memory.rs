@@ -7,7 +7,7 @@ use serde_json::json;
 use socket2::{Domain, Socket, Type};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::Mutex;
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -153,14 +153,15 @@ const PLANNED: &str = "content-type: text/plain\r\nprefer: wait=20\r\n";
 const DUMP: &str = "content-type: application/octet-stream\r\n";
 
 /// All of a key's requests, at once, until all have what they get.
-fn takes_everything(tenant: &Tenant, dump: &[u8]) {
+fn takes_everything(tenant: &Tenant, dump: &[u8], imported: &Barrier) {
     // Later there would be no place for these, nor memory.
     tenant.leaves_behind();
     tenant.takes_answers();
     thread::scope(|scope| {
         tenant.takes_downloads();
-        // First, as they need bodies, of which the others leave nothing.
+        // First, as they need bodies, of which the others leave nothing, to any tenant.
         tenant.takes_imports();
+        imported.wait();
         scope.spawn(|| tenant.takes_bodies());
         scope.spawn(|| tenant.takes_restores(dump));
         scope.spawn(|| tenant.takes_the_queue());
@@ -230,9 +231,10 @@ fn memory_stays_within_what_the_flags_say_whatever_is_taken() {
         })
         .collect();
     let started = Instant::now();
+    let imported = Barrier::new(tenants.len());
     thread::scope(|scope| {
         for tenant in &tenants {
-            scope.spawn(|| takes_everything(tenant, &dump));
+            scope.spawn(|| takes_everything(tenant, &dump, &imported));
         }
     });
     println!("all is taken after {:?}", started.elapsed());

@@ -197,7 +197,8 @@ fn those_who_behave_are_served_beside_a_flood() {
     let keys = keys.path().join("keys.json");
     let admin = add_key(&keys, "admin", &["--scope=admin"]);
     let polite = add_key(&keys, "polite", &["--scope=write", "--prefix=polite:"]);
-    let hostile = add_key(&keys, "hostile", &["--scope=write", "--prefix=hostile:"]);
+    let hostile = ["--scope=write", "--export", "--prefix=hostile:"];
+    let hostile = add_key(&keys, "hostile", &hostile);
     // The limits are the usual ones.
     let keys = format!("--keys-file={}", keys.display());
     let flags = [keys.as_str(), "--log=error"];

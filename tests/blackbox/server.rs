@@ -232,6 +232,29 @@ impl Server {
         (outcome, before, self.memory("VmHWM"))
     }
 
+    /// Nanoseconds that its threads have run, and that they waited for a processor.
+    pub(crate) fn scheduled(&self) -> [u64; 2] {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let mut sums = [0; 2];
+        for thread in threads {
+            // A thread may have ended meanwhile.
+            let file = thread.unwrap().path().join("schedstat");
+            let times = std::fs::read_to_string(file).unwrap_or_default();
+            for (sum, time) in sums.iter_mut().zip(times.split_whitespace()) {
+                *sum += time.parse::<u64>().unwrap();
+            }
+        }
+        sums
+    }
+
+    /// Bytes that it has had the kernel write to disks.
+    pub(crate) fn written(&self) -> u64 {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.child.id())).unwrap();
+        let mut lines = io.lines();
+        let bytes = lines.find_map(|line| line.strip_prefix("write_bytes: "));
+        bytes.unwrap().parse().unwrap()
+    }
+
     /// File descriptors that it has.
     pub(crate) fn descriptors(&self) -> u64 {
         let folder = format!("/proc/{}/fd", self.child.id());

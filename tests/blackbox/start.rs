@@ -128,7 +128,7 @@ fn data_that_lost_acknowledged_changes_are_refused_until_the_loss_is_accepted() 
         .arg(data.path())
         .output()
         .unwrap();
-    assert_refused(&check, 1, &["damaged record"]);
+    assert_refused(&check, 1, &["checksum mismatch"]);
 
     let server = Server::start(data.path(), &["--accept-lost-changes"]);
     assert!((1..1000).contains(&server.items("f")));

@@ -1,10 +1,10 @@
 //! A server that is asked to stop answers what it has taken, keeps it, and
 //! ends with exit code 0.
 //!
-//! No connection error is excused: what may happen to a request is that it is
-//! answered with 200, that it is answered with 503 (`draining`) and is not done,
-//! or that the server listens no more when its client connects. So what is there
-//! afterwards is what was acknowledged, to the item.
+//! With a drain delay no request is refused or cut off whose client, as load
+//! balancers do, turns to another server when it is told to. Without one the server
+//! ends connections on which nothing is asked, and requests that were on their way
+//! there are not done: what is there afterwards is what was acknowledged, to the item.
 
 use crate::server::{Sent as _, Server};
 use crate::wire::{Answer, Sending, Wire};
@@ -32,10 +32,10 @@ const LOOKS_AFTER: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 struct Outcomes {
     answered: AtomicU64,
-    /// Answered with 503: not done.
-    refused: AtomicU64,
     /// Not sent, since nobody listened.
     not_connected: AtomicU64,
+    /// Without an answer, since its connection ended.
+    cut_off: AtomicU64,
 }
 
 fn count(counter: &AtomicU64) {
@@ -53,14 +53,13 @@ fn ask_with_a_library(client: usize, url: &str, outcomes: &Outcomes) {
     for batch in 0.. {
         let request = http.post(url).header("content-type", "text/plain");
         match request.body(body(&format!("l{client}"), batch)).sent() {
-            Ok(answer) if answer.status() == 200 => count(&outcomes.answered),
             Ok(answer) => {
-                assert_eq!(answer.status(), 503);
-                assert!(answer.text().unwrap().contains("draining"));
-                count(&outcomes.refused);
+                assert_eq!(answer.status(), 200);
+                count(&outcomes.answered);
             }
             Err(error) if error.is_connect() => return count(&outcomes.not_connected),
-            Err(error) => panic!("request {batch} of client {client} has no answer: {error:?}"),
+            // The next one is sent on another connection.
+            Err(_) => count(&outcomes.cut_off),
         }
     }
 }
@@ -78,18 +77,10 @@ fn ask_by_hand(client: usize, port: u16, outcomes: &Outcomes, leaves: bool) {
         let Answer { status, ends, text } = match wire.post("/filters/seen/items", &body) {
             Ok(Sending::Answered(answer)) => answer,
             Ok(Sending::NotConnected) => return count(&outcomes.not_connected),
-            Err(error) => panic!("request {batch} of client {client} has no answer: {error}"),
+            Err(_) => return count(&outcomes.cut_off),
         };
-        match status {
-            200 => count(&outcomes.answered),
-            _ => {
-                assert!(
-                    status == 503 && text.contains("draining"),
-                    "{status}: {text}"
-                );
-                count(&outcomes.refused);
-            }
-        }
+        assert_eq!(status, 200, "{text}");
+        count(&outcomes.answered);
         if ends && leaves {
             return;
         }
@@ -134,7 +125,7 @@ fn stops_without_losing_anything(signal: &str) {
     let server = Server::start(data.path(), &[]);
     server.create_filter("seen", &json!({"capacity": 1_000_000, "expansion": 2}));
     server.stop();
-    let (mut acknowledged, mut refused) = (0, 0);
+    let mut acknowledged = 0;
     for round in 1..=ROUNDS {
         let server = Server::start(data.path(), &[]);
         assert_all_is_there(&server, acknowledged);
@@ -142,13 +133,11 @@ fn stops_without_losing_anything(signal: &str) {
         println!("round {round}: {outcomes:?}, stopped in {took:?}");
         assert!(outcomes.answered.load(Ordering::SeqCst) > 0);
         let clients = (LIBRARY_CLIENTS + PAUSES_MS.len()) as u64;
-        assert_eq!(outcomes.not_connected.into_inner(), clients);
-        refused += outcomes.refused.into_inner();
+        let by_hand = outcomes.cut_off.into_inner();
+        assert!(outcomes.not_connected.into_inner() + by_hand >= clients);
         // Batches of different rounds have the same items; all of them count.
         acknowledged += outcomes.answered.into_inner();
     }
-    // Someone sent when the server was done with the connection, and was told so.
-    assert!(refused > 0);
     let server = Server::start(data.path(), &[]);
     assert_all_is_there(&server, acknowledged);
     server.stop();
@@ -174,7 +163,7 @@ fn clients_that_leave_when_they_are_told_to_notice_nothing_of_a_stop() {
     let (outcomes, took) = stop_under_load(server, "TERM", true);
     println!("{outcomes:?}, stopped in {took:?}");
     assert!(took >= Duration::from_secs(1), "{took:?}");
-    assert_eq!(outcomes.refused.into_inner(), 0);
+    assert_eq!(outcomes.cut_off.into_inner(), 0);
     assert_eq!(outcomes.not_connected.into_inner(), 0);
     let server = Server::start(data.path(), &[]);
     assert_all_is_there(&server, outcomes.answered.into_inner());
@@ -204,10 +193,9 @@ fn during_the_delay_of_a_stop_requests_are_answered() {
     assert!(status.success(), "{log}");
 }
 
-/// A connection on which nothing is asked is not simply closed: what may be on its
-/// way is answered first.
+/// A connection on which nothing is asked ends at once, and holds up no stop.
 #[test]
-fn an_idle_connection_is_told_that_the_server_stops() {
+fn an_idle_connection_ends_when_the_server_stops() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
     let mut asked_before = Wire::to(server.port());
@@ -218,13 +206,15 @@ fn an_idle_connection_is_told_that_the_server_stops() {
     let mut fresh = Wire::to(server.port());
     fresh.connect().unwrap();
     server.signal("TERM");
+    let asked = Instant::now();
     for wire in [&mut asked_before, &mut fresh] {
-        let told = wire.read().unwrap();
-        assert_eq!((told.status, told.ends), (503, true));
-        assert!(told.text.contains("draining"), "{}", told.text);
+        assert!(wire.read().is_err());
     }
-    drop((asked_before, fresh));
     let (status, log) = server.wait();
-    let (_, last) = log.split_once("stopping").unwrap();
-    assert!(status.success() && !last.contains("turned away"), "{log}");
+    assert!(status.success(), "{log}");
+    assert!(
+        asked.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        asked.elapsed()
+    );
 }

@@ -146,7 +146,7 @@ fn the_programs_own_clients_speak_tls_and_have_keys() {
     let load = |more: &[&str]| {
         let mut command = cuckood();
         command
-            .args(["load", "--url", &secured.url(), "--filter", "f"])
+            .args(["load", "--server", &secured.url(), "--filter", "f"])
             .args(more);
         command.args(["--patience-seconds=1"]).arg(&items);
         command.output().unwrap()

@@ -21,12 +21,15 @@ use std::process::Command;
 const PRINTED_ADDRESS: &str = "127.0.0.1:8080";
 
 /// The pages with tours.
-const TOURS: [&str; 5] = [
+const TOURS: [&str; 8] = [
     "README.md",
     "docs/quickstart.md",
     "docs/api.md",
+    "docs/files.md",
     "docs/parameters.md",
     "docs/redisbloom.md",
+    "docs/values.md",
+    "docs/windows.md",
 ];
 
 /// Pages whose commands `tests/deploy/test_docs.py` runs.
@@ -162,7 +165,7 @@ fn run(script: &str, port: u16, directory: &Path, place: &str) -> String {
     let output = Command::new("bash")
         .args(["-e", "-c", &script.replace(PRINTED_ADDRESS, &own_address)])
         .env("PATH", path)
-        .env("CUCKOOD_URL", format!("http://{own_address}"))
+        .env("CUCKOOD_SERVER", &own_address)
         .current_dir(directory)
         .output()
         .unwrap();

@@ -55,7 +55,7 @@ fn are_equal(world: &World, filter: &str, positions: &[&str], items: u64) -> Opt
 struct State {
     items: u64,
     /// Says whether all of it is equal: items, slots and copies.
-    digest: Option<String>,
+    dump: (Option<String>, String),
     description: Value,
 }
 
@@ -75,9 +75,10 @@ fn state(world: &World, pod: usize, filter: &str, positions: &[&str]) -> Option<
         kind: "application/octet-stream",
         ..Ask::get(&dump)
     };
+    let dump = world.ask_patiently(pod, asked)?;
     Some(State {
         items: description["items"].as_u64()?,
-        digest: world.ask_patiently(pod, asked)?.etag,
+        dump: (dump.etag, dump.text),
         description,
     })
 }

@@ -117,6 +117,8 @@ impl Cluster {
                 .args(["cluster", "found"])
                 .args(&self.flags)
                 .args(["--lanes", &LANES.to_string()])
+                // The answer to an attempt that did it may have been lost.
+                .arg("--unless-founded")
                 .output()
                 .unwrap();
             if founded.status.success() {

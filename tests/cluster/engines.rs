@@ -4,13 +4,13 @@
 use crate::nats_server;
 use crate::support::{Cluster, PATIENCE};
 use cuckood::chain::params::FilterRequest;
+use cuckood::cluster::jetstream::{Holder, LeaseKeeping, Leases};
+use cuckood::cluster::{CommitLog, Leaders, Member, Membership, Writer};
 use cuckood::engine::{
-    AddOptions, AddResult, Engine, EngineError, EngineOptions, FilterName, IdempotencyKey,
-    ItemBatch, Membership,
+    ANSWER_KEPT_FOR, AddOptions, AddResult, Engine, EngineError, EngineOptions, FilterName,
+    IdempotencyKey, ItemBatch,
 };
 use cuckood::metrics::Metrics;
-use cuckood::replication::jetstream::{Holder, LeaseKeeping, Leases};
-use cuckood::replication::{CommitLog, Leaders, Writer};
 use cuckood::store::PageStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use std::path::Path;
@@ -49,7 +49,8 @@ impl Pod {
             writer: Writer(writer),
         };
         let options = EngineOptions::with_cache(64 << 20);
-        let engine = Engine::join(store, &options, metrics, membership).unwrap();
+        let member = Member::join(store, &options, metrics, membership).unwrap();
+        let engine = member.engine().clone();
         let holder = Holder::new(Writer(writer), String::new());
         let leases = cluster.patiently(|| {
             let connection = cluster.connection()?;
@@ -62,7 +63,7 @@ impl Pod {
         let (stop, stopped) = watch::channel(false);
         let keep = |lane| {
             let (keeping, stopped) = (Arc::clone(&keeping), stopped.clone());
-            let kept = (engine.clone(), lane);
+            let kept = (member.clone(), lane);
             let keeping = async move { keeping.keep(lane, kept, stopped).await };
             cluster.runtime.spawn(keeping)
         };
@@ -146,6 +147,7 @@ async fn client(
         let key = Some(IdempotencyKey {
             key,
             fingerprint: [0; 32],
+            kept_for: ANSWER_KEPT_FOR,
         });
         let sent = items(added, added + 20);
         let options = AddOptions::default();
@@ -240,11 +242,11 @@ fn engines_over_brokers_that_die_count_every_change_once_and_end_equal() {
     cluster.runtime.block_on(async {
         for (number, &added) in added.iter().enumerate() {
             let filter = name(number as u64);
-            let digest = pods[0].engine.digest(&filter).await.unwrap();
+            let version = pods[0].engine.version(&filter).await.unwrap();
             for pod in &pods {
                 let info = pod.engine.filter_info(&filter).await.unwrap();
                 assert_eq!(info.items, added, "{filter}");
-                assert_eq!(pod.engine.digest(&filter).await.unwrap(), digest);
+                assert_eq!(pod.engine.version(&filter).await.unwrap(), version);
                 let found = pod.engine.exists(&filter, &items(0, added)).await.unwrap();
                 assert!(found.iter().all(|&it| it));
             }

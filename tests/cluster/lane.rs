@@ -2,7 +2,7 @@
 
 use crate::nats_server;
 use crate::support::{Cluster, Model, settled};
-use cuckood::replication::{CommitLog, Event, Halt, Outcome, Report};
+use cuckood::cluster::{CommitLog, Event, Halt, PlanOutcome, Report};
 use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ fn two_pods_that_both_believe_to_lead_lose_time_and_nothing_else() {
     for round in 0..20 {
         for (pod, name) in [(&mut first, "first"), (&mut second, "second")] {
             let commit = format!("{name} {round}");
-            while pod.commit_within(&commit, SOON) == Some(Outcome::Overtaken) {}
+            while pod.commit_within(&commit, SOON) == Some(PlanOutcome::Overtaken) {}
             expected.push(commit);
         }
     }
@@ -54,7 +54,7 @@ fn a_record_in_flight_when_the_broker_dies_is_settled_when_it_is_back() {
             break outcome;
         }
     };
-    assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
+    assert!(matches!(outcome, PlanOutcome::Committed(_)), "{outcome:?}");
     pod.commit("after");
     assert_eq!(pod.commits(), ["before", "meanwhile", "after"]);
     let mut other = cluster.pod(2);
@@ -85,7 +85,7 @@ fn a_stream_that_was_rewound_stops_who_had_more() {
     // refused, looks for the reason, and says nothing of its record.
     assert_eq!(other.lead(2), [Report::Halted(rewound.clone())]);
     let outcome = pod.commit_within("c", Duration::from_secs(20));
-    assert_eq!(outcome, Some(Outcome::Unknown));
+    assert_eq!(outcome, Some(PlanOutcome::Unknown));
     assert_eq!(pod.driver.replica().halted(), Some(&rewound));
     assert_eq!(cluster.log().newest(0).unwrap(), 1);
 }

@@ -2,8 +2,8 @@
 
 use crate::nats_server;
 use crate::support::Cluster;
-use cuckood::replication::jetstream::{Holder, LeaseKeeping, Leases};
-use cuckood::replication::{Event, KeptLane, Leaders, Renewal, Writer};
+use cuckood::cluster::jetstream::{Holder, LeaseKeeping, Leases};
+use cuckood::cluster::{Event, KeptLane, Leaders, Renewal, Writer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;

@@ -5,8 +5,8 @@ use crate::nats_server;
 use crate::support::Cluster;
 use async_nats::jetstream::response::Response;
 use bytes::Bytes;
-use cuckood::replication::jetstream::{JetStreamError, check_sync, found, open};
-use cuckood::replication::{Answer, Append, CommitLog, Found, MessageId, Writer};
+use cuckood::cluster::jetstream::{JetStreamError, check_sync, found, open};
+use cuckood::cluster::{Answer, Append, CommitLog, Found, MessageId, Writer};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -312,12 +312,12 @@ fn a_broker_that_does_not_force_to_its_disk_or_was_not_seen_is_named() {
 #[test]
 fn brokers_that_are_not_there_are_named() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let brokers = cuckood::replication::jetstream::Brokers {
+    let brokers = cuckood::cluster::jetstream::Brokers {
         servers: vec!["nats://127.0.0.1:1".to_owned()],
         ..Default::default()
     };
     let error = runtime
-        .block_on(cuckood::replication::jetstream::connect(&brokers))
+        .block_on(cuckood::cluster::jetstream::connect(&brokers))
         .unwrap_err();
     let text = error.to_string();
     assert!(

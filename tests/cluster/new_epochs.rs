@@ -4,10 +4,10 @@
 use crate::nats_server;
 use crate::support::{Cluster, PATIENCE};
 use bytes::Bytes;
-use cuckood::replication::jetstream::{
+use cuckood::cluster::jetstream::{
     Connection, Epoch, Founding, JetStreamError, JetStreamLog, NewEpoch, current_epoch, open,
 };
-use cuckood::replication::{Answer, Append, CommitLog, Found, MessageId, Position, Record, Writer};
+use cuckood::cluster::{Answer, Append, CommitLog, Found, MessageId, Position, Record, Writer};
 
 /// Somebody who begins epochs of a cluster.
 struct Beginner<'a> {
@@ -43,7 +43,7 @@ impl Beginner<'_> {
     /// Begins one where lanes of the first epoch stand that have no record.
     fn begin(&self, new: NewEpoch) -> Result<Epoch, JetStreamError> {
         let lanes: Vec<Position> = (0..self.cluster.founding.lanes)
-            .map(|lane| self.cluster.founding.lane(lane).origin())
+            .map(|lane| self.cluster.lane(lane).origin())
             .collect();
         self.cluster.runtime.block_on(new.begin(&lanes, 0))
     }

@@ -1,7 +1,7 @@
 //! What operators do with the program.
 
 use crate::broker::Brokers;
-use cuckood::replication::jetstream::{Brokers as Addresses, ClusterName, connect, open};
+use cuckood::cluster::jetstream::{Brokers as Addresses, ClusterName, connect, open};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -70,7 +70,8 @@ pub(crate) fn founding(brokers: &Brokers) -> [u8; 16] {
 /// Founds a cluster.
 pub(crate) fn found(brokers: &Brokers, lanes: u32) {
     let lanes = format!("--lanes={lanes}");
-    patiently(|| about(brokers, &["found", &lanes]));
+    // The answer to an attempt that did it may have been lost.
+    patiently(|| about(brokers, &["found", &lanes, "--unless-founded"]));
 }
 
 /// Begins an epoch as these arguments say, if that can be done at once.

@@ -249,7 +249,7 @@ fn commands_wait_together_for_lanes_that_nobody_leads() {
     cluster.brokers.all.iter_mut().for_each(|it| it.kill());
     let all: Vec<String> = (0..FILTERS).map(|it| format!("f{it}")).collect();
     let persist: Vec<String> = all.iter().map(|it| format!("PERSIST {it}")).collect();
-    let nobody_leads = |reply: &Value| is_error(reply, "does not lead");
+    let nobody_leads = |reply: &Value| is_error(reply, "no pod that can be reached leads");
     // No lease is left.
     let asking = Client::new();
     for (pod, (process, _)) in cluster.pods.iter().enumerate() {
@@ -360,13 +360,13 @@ fn commands_are_passed_on_a_second_time_and_no_third() {
         return;
     }
     let cluster = Cluster::start([&[], &[]], None);
-    let as_pod = AsPod::new(&cluster.brokers, &ClusterKey::OF_FOUNDING, None);
+    let as_pod = AsPod::new(&cluster.brokers, &ClusterKey::of_founding(), None);
     let (filter, leader) = (&cluster.led_by(1)[0], &cluster.pods[1].0.address);
     // As if the first pod had led the lane a moment ago.
     let send = |passed_on_by: &[&str], commands: &[&str]| {
         let passed_on_by = passed_on_by.iter();
         let headers: Vec<_> = passed_on_by
-            .map(|it| ("cuckood-passed-on-by", *it))
+            .map(|it| ("cuckood-forwarded-by", *it))
             .collect();
         let mut bytes = String::new();
         for command in commands {

@@ -2,8 +2,8 @@
 
 use crate::nats_server;
 use crate::support::{Cluster, Pod};
-use cuckood::replication::jetstream::{Holder, Leases};
-use cuckood::replication::{CommitLog, Duty, Event, LeaseKeeper, Outcome, Position, Writer};
+use cuckood::cluster::jetstream::{Holder, Leases};
+use cuckood::cluster::{CommitLog, Duty, Event, LeaseKeeper, PlanOutcome, Position, Writer};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -51,14 +51,14 @@ fn run(
     while !is_over.load(Ordering::Relaxed) {
         keep_lease(cluster, &leases, &mut keeper);
         pod.handle(Event::Lease(keeper.held(Instant::now())), SOON);
-        if pod.driver.replica().reign().is_none() {
+        if pod.driver.replica().term().is_none() {
             pod.follow(Duration::from_millis(200));
             continue;
         }
         let commit = format!("{number}-{counter}");
         counter += 1;
         let outcome = pod.commit_within(&commit, SOON);
-        if let Some(Outcome::Committed(position)) = outcome {
+        if let Some(PlanOutcome::Committed(position)) = outcome {
             let mut acknowledged = acknowledged.lock().unwrap();
             acknowledged.commits.insert(commit, position);
             let now = Instant::now();

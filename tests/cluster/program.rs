@@ -67,7 +67,7 @@ impl Pod {
         pod
     }
 
-    fn at_a_free_address(scheme: &str, brokers: &Brokers) -> Pod {
+    pub(crate) fn at_a_free_address(scheme: &str, brokers: &Brokers) -> Pod {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         Pod::named(
             &format!("{scheme}://{}", free.local_addr().unwrap()),
@@ -340,11 +340,12 @@ impl Client {
         described
     }
 
-    /// What tells one state of what is there from another.
-    pub(crate) fn etag(&self, url: &str) -> String {
+    /// A dump, and what tells the state from others.
+    pub(crate) fn dump(&self, url: &str) -> (String, Vec<u8>) {
         let answer = self.0.get(url).send().unwrap();
         let tag = answer.headers().get("etag").unwrap();
-        tag.to_str().unwrap().to_owned()
+        let tag = tag.to_str().unwrap().to_owned();
+        (tag, answer.bytes().unwrap().to_vec())
     }
 
     pub(crate) fn bytes(&self, url: &str) -> Vec<u8> {

@@ -4,13 +4,13 @@ use crate::broker::Brokers;
 use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
 use cuckood::access::cluster_key::ClusterKey;
-use cuckood::replication::jetstream::{
+use cuckood::cluster::jetstream::{
     Brokers as Addresses, ClusterName, Connection, Founding, JetStreamError, JetStreamLog,
     Patience, Seals, connect, found, open,
 };
-use cuckood::replication::{
-    Apply, CommitLog as _, Driver, Event, Levels, Outcome, Plan, PlanNumber, Position, Record,
-    Replica, Report, Writer,
+use cuckood::cluster::{
+    Apply, CommitLog as _, Driver, Event, LaneIdentity, Levels, Plan, PlanNumber, PlanOutcome,
+    Position, Record, Replica, Report, Writer,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ impl Cluster {
 
     /// What its pods seal leases with.
     pub(crate) fn seals(&self) -> Seals {
-        let key = ClusterKey::OF_FOUNDING.derive("shop", &self.founding.founding, "bucket");
+        let key = ClusterKey::of_founding().derive("shop", &self.founding.founding, "bucket");
         Seals::new(key.unwrap())
     }
 
@@ -105,9 +105,17 @@ impl Cluster {
         }
     }
 
+    pub(crate) fn lane(&self, lane: u32) -> LaneIdentity {
+        LaneIdentity {
+            founding: self.founding.founding,
+            epoch: self.founding.epoch,
+            lane,
+        }
+    }
+
     /// A pod's lane 0, which has applied nothing.
     pub(crate) fn pod(&self, number: u8) -> Pod {
-        let origin = self.founding.lane(0).origin();
+        let origin = self.lane(0).origin();
         self.pod_at(number, origin, Model::default())
     }
 
@@ -118,7 +126,7 @@ impl Cluster {
             writes: 1,
         };
         let writer = Writer([number; 16]);
-        let replica = Replica::new(self.founding.lane(0), writer, levels, position, 0);
+        let replica = Replica::new(self.lane(0), writer, levels, position, 0);
         let log = self.log();
         Pod {
             driver: Driver::new(replica, log.clone(), 0, model),
@@ -156,11 +164,11 @@ impl Pod {
     }
 
     /// Begins to commit something; returns what was settled in this time.
-    pub(crate) fn commit_within(&mut self, commit: &str, wait: Duration) -> Option<Outcome> {
+    pub(crate) fn commit_within(&mut self, commit: &str, wait: Duration) -> Option<PlanOutcome> {
         self.plans += 1;
         let plan = Plan {
             number: PlanNumber(self.plans),
-            reign: self.driver.replica().reign()?,
+            term: self.driver.replica().term()?,
             clock_ms: 0,
             commit: Bytes::from(commit.to_owned()),
         };
@@ -169,7 +177,7 @@ impl Pod {
 
     pub(crate) fn commit(&mut self, commit: &str) -> Position {
         match self.commit_within(commit, Duration::from_secs(20)) {
-            Some(Outcome::Committed(position)) => position,
+            Some(PlanOutcome::Committed(position)) => position,
             other => panic!("{commit}: {other:?}"),
         }
     }
@@ -208,7 +216,7 @@ impl Pod {
 }
 
 /// What became of a plan, if it was settled.
-pub(crate) fn settled(reports: &[Report]) -> Option<Outcome> {
+pub(crate) fn settled(reports: &[Report]) -> Option<PlanOutcome> {
     reports.iter().find_map(|report| match report {
         Report::Settled(_, outcome) => Some(*outcome),
         Report::Restore | Report::Halted(_) => None,

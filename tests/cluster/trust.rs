@@ -3,11 +3,11 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
-use crate::operator::{api_key, found, founding};
-use crate::program::{Client, Pod, status_by};
-use async_nats::jetstream;
+use crate::operator::{api_key, cuckood, flags, found, founding, new_epoch};
+use crate::program::{Client, Pod, refused, status_by};
+use async_nats::jetstream::{self, kv::Entry, kv::Store};
 use cuckood::access::cluster_key::ClusterKey;
-use cuckood::http::Links;
+use cuckood::server::Links;
 use reqwest::Certificate;
 use serde_json::{Value, json};
 use std::fs;
@@ -67,10 +67,14 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> Cluster {
+        Cluster::start_with(&key_of("k"))
+    }
+
+    fn start_with(key_file: &str) -> Cluster {
         let brokers = Brokers::start(1, "always");
         found(&brokers, LANES);
         let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("cluster.key"), "k".repeat(40)).unwrap();
+        fs::write(folder.path().join("cluster.key"), key_file).unwrap();
         let key = api_key(&folder.path().join("keys.json"), "one", &["--scope=admin"]);
         let mut cluster = Cluster {
             client: Client::with_key(&key),
@@ -152,6 +156,34 @@ impl Cluster {
     }
 }
 
+/// The brokers' bucket, for somebody who is no pod.
+struct Bucket(Store, tokio::runtime::Runtime);
+
+fn bucket(brokers: &Brokers) -> Bucket {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let store = runtime.block_on(async {
+        let client = async_nats::connect(&brokers.addresses[0]).await;
+        let context = jetstream::new(client.unwrap());
+        context.get_key_value("cuckood_shop").await.unwrap()
+    });
+    Bucket(store, runtime)
+}
+
+impl Bucket {
+    fn entry(&self, key: &str) -> Option<Entry> {
+        self.1.block_on(self.0.entry(key)).unwrap()
+    }
+
+    fn revision(&self, key: &str) -> u64 {
+        self.entry(key).unwrap().revision
+    }
+
+    fn put(&self, key: &str, value: &[u8]) {
+        let value = value.to_vec().into();
+        self.1.block_on(self.0.put(key, value)).unwrap();
+    }
+}
+
 /// Who listens, and notes all that comes.
 struct Thief {
     address: String,
@@ -203,28 +235,21 @@ fn who_writes_to_the_bucket_learns_no_key_and_misleads_nobody_for_long() {
     if !nats_server::is_there() {
         return;
     }
-    let cluster = Cluster::start();
+    let mut cluster = Cluster::start();
     let thief = Thief::at("127.0.0.1:0");
     let filter = cluster.filter_of(1);
     let (own, other) = (cluster.led_by(1)[0], cluster.led_by(0)[0]);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let bucket = runtime.block_on(async {
-        let client = async_nats::connect(&cluster.brokers.addresses[0]).await;
-        let context = jetstream::new(client.unwrap());
-        context.get_key_value("cuckood_shop").await.unwrap()
-    });
-    let put = |key: &str, value: Vec<u8>| {
-        runtime.block_on(bucket.put(key, value.into())).unwrap();
-    };
-    let read = |key: &str| runtime.block_on(bucket.get(key)).unwrap();
+    let bucket = bucket(&cluster.brokers);
+    let within = format!("1.{}", hex::encode(founding(&cluster.brokers)));
+    let read = |key: &str| bucket.entry(key).unwrap().value;
     let holder = json!({ "writer": "00", "address": thief.address });
     let sealed = |said: &Value, seal: &Value| {
         let sealed = json!({ "behind": 1, "seal": seal, "said": said });
         sealed.to_string().into_bytes()
     };
-    let lease = read(&format!("lease.1.{own}")).unwrap();
+    let lease = read(&format!("lease.{within}.{own}"));
     let of_another: Value =
-        serde_json::from_slice(&read(&format!("lease.1.{other}")).unwrap()).unwrap();
+        serde_json::from_slice(&read(&format!("lease.{within}.{other}"))).unwrap();
     let forged = [
         holder.to_string().into_bytes(),
         sealed(&holder, &json!("")),
@@ -236,7 +261,7 @@ fn who_writes_to_the_bucket_learns_no_key_and_misleads_nobody_for_long() {
     ];
     let mut item = 0;
     for value in forged {
-        put(&format!("lease.1.{own}"), value);
+        bucket.put(&format!("lease.{within}.{own}"), &value);
         let since = Instant::now();
         let mut refused = 0;
         loop {
@@ -257,15 +282,23 @@ fn who_writes_to_the_bucket_learns_no_key_and_misleads_nobody_for_long() {
     }
     // Later, what was true once is not true again: the lane is not that pod's any more,
     // or is as of a newer lease.
-    let pod = format!("pod.1.{}", hex::encode(&cluster.pods[1].address));
-    let announced = read(&pod).unwrap();
+    let pod = format!("pod.{within}.{}", hex::encode(&cluster.pods[1].address));
+    let announced = read(&pod);
+    // It was counted meanwhile, and is over.
+    let since = Instant::now();
+    let is_counted = |pod: &Pod| unsealed(&cluster.client, pod) > 0;
+    while !cluster.pods.iter().any(is_counted) {
+        assert!(since.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for pod in &mut cluster.pods {
+        pod.ready(&cluster.client);
+    }
     std::thread::sleep(Duration::from_secs(11));
-    put(&format!("lease.1.{own}"), lease.to_vec());
-    put(&format!("lease.1.{}", LANES - 1), lease.to_vec());
-    put(
-        &format!("pod.1.{}", hex::encode("http://127.0.0.1:9")),
-        announced.to_vec(),
-    );
+    bucket.put(&format!("lease.{within}.{own}"), &lease);
+    bucket.put(&format!("lease.{within}.{}", LANES - 1), &lease);
+    let nowhere = hex::encode("http://127.0.0.1:9");
+    bucket.put(&format!("pod.{within}.{nowhere}"), &announced);
     let since = Instant::now();
     while cluster.add(0, &filter, "again").0 != 200 {
         assert!(since.elapsed() < Duration::from_secs(20));
@@ -307,7 +340,7 @@ fn who_stands_where_a_pod_stood_is_told_no_key() {
         "{heard}"
     );
     assert!(!heard.to_lowercase().contains("bearer"), "{heard}");
-    for secret in [&cluster.key, &"k".repeat(40)] {
+    for secret in [&cluster.key, &key_of("k")] {
         assert!(!heard.contains(secret.as_str()));
     }
     // Nothing was sent, so nothing was in doubt.
@@ -353,40 +386,51 @@ fn slow_bodies_of_one_key_do_not_cut_pods_off_from_each_other() {
     std::thread::sleep(Duration::from_millis(500));
     cluster.pods.push(open);
     for item in 0..50 {
-        let added = cluster.add(2, &filters[item % 2], &item.to_string());
-        assert_eq!(added.0, 200, "{}", added.1);
+        let since = Instant::now();
+        loop {
+            let (status, answer) = cluster.add(2, &filters[item % 2], &item.to_string());
+            if status == 200 {
+                break;
+            }
+            // A lane may be on its way to the pod that has just come.
+            assert_eq!(answer["code"], "not_leading", "{answer}");
+            assert!(since.elapsed() < Duration::from_secs(20), "{answer}");
+        }
     }
     drop(begun);
 }
 
+/// The key of a pod's cluster, as its file has it.
+fn key_of(letter: &str) -> String {
+    letter.repeat(40)
+}
+
+/// How much a pod found that nobody with its key has written.
+fn unsealed(client: &Client, pod: &Pod) -> u64 {
+    let metrics = client.text(&format!("{}/metrics", pod.address));
+    let mut lines = metrics.lines();
+    let count = lines.find_map(|it| it.strip_prefix("cuckood_unsealed_entries_total "));
+    count.unwrap().parse().unwrap()
+}
+
 #[test]
-fn a_key_is_replaced_while_changes_go_on() {
+fn a_first_key_is_introduced_and_a_key_replaced_while_changes_go_on() {
     if !nats_server::is_there() {
         return;
     }
-    let (old, new) = ("o".repeat(40), "n".repeat(40));
-    let mut cluster = Cluster::start();
+    let mut cluster = Cluster::start_with("founding");
     let file = cluster.file("cluster.key");
-    fs::write(&file, &old).unwrap();
-    for pod in &mut cluster.pods {
-        assert_eq!(pod.terminate(), Some(0));
-    }
-    for pod in &mut cluster.pods {
-        pod.start_again();
-    }
-    for pod in &mut cluster.pods {
-        pod.ready(&cluster.client);
-    }
-    // What was sealed before there was a key was refused until now.
-    let before: Vec<usize> = cluster.pods.iter().map(|it| it.log().len()).collect();
     // Of all lanes, most likely: whoever leads one, the other pod reaches it.
     let filters: Vec<String> = (0..6).map(|it| format!("f{it}")).collect();
+    let (first, second) = (key_of("a"), key_of("b"));
     for lines in [
-        format!("{old}\n{new}"),
-        format!("{new}\n{old}"),
-        new.clone(),
+        format!("founding\n{first}"),
+        format!("{first}\nfounding"),
+        format!("{first}\n{second}"),
+        format!("{second}\n{first}"),
+        second.clone(),
     ] {
-        fs::write(&file, lines).unwrap();
+        fs::write(&file, &lines).unwrap();
         for pod in 0..2 {
             assert_eq!(cluster.pods[pod].terminate(), Some(0));
             cluster.pods[pod].start_again();
@@ -401,13 +445,227 @@ fn a_key_is_replaced_while_changes_go_on() {
                 }
             }
         }
+        // No alarm is false.
+        for pod in &cluster.pods {
+            assert_eq!(unsealed(&cluster.client, pod), 0, "{lines}: {}", pod.log());
+        }
     }
-    for (pod, before) in cluster.pods.iter().zip(before) {
-        let said = pod.log().split_off(before);
+    for pod in &cluster.pods {
+        let said = pod.log();
+        for words in [
+            "that no pod with this cluster key has written",
+            "other_key",
+            "it refuses the key",
+        ] {
+            assert!(!said.contains(words), "{said}");
+        }
+    }
+}
+
+/// A pod that has the key of a file.
+fn pod_with(brokers: &Brokers, file: &str) -> Pod {
+    Pod::start_with(brokers, &[&format!("--cluster-key-file={file}")])
+}
+
+/// Waits until a pod says that it has another key, and is not ready.
+fn takes_no_part(client: &Client, pod: &Pod) {
+    pod.says(client, "other_key: ");
+    let said = client.send("GET", &format!("{}/readyz", pod.address), &[], None);
+    let said = said.unwrap();
+    assert_eq!(
+        (said.status, &said.body["code"]),
+        (503, &json!("pod_not_ready"))
+    );
+    pod.logged(
+        "is sealed with another cluster key, so this pod takes no part",
+        0,
+    );
+    let (started, before) = (Instant::now(), unsealed(client, pod));
+    while unsealed(client, pod) == before {
         assert!(
-            !said.contains("that no pod with this cluster key has written"),
-            "{said}"
+            started.elapsed() < Duration::from_secs(20),
+            "it is not counted"
         );
-        assert!(!said.contains("it refuses the key"), "{said}");
+        std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn a_pod_with_another_key_writes_over_nothing_keeps_nobody_out_and_goes_on_with_the_right_one() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(1, "always");
+    found(&brokers, 1);
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str, letter: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, key_of(letter)).unwrap();
+        path.display().to_string()
+    };
+    let (right, wrong) = (file("right", "r"), file("wrong", "w"));
+    let client = Client::new();
+    let mut pod = pod_with(&brokers, &right);
+    pod.ready(&client);
+    let url = format!("{}/filters/f", pod.address);
+    let made = client.send("PUT", &url, &[], Some(&json!({})));
+    assert_eq!(made.unwrap().status, 201);
+    assert_eq!(pod.terminate(), Some(0));
+    let bucket = bucket(&brokers);
+    let key = format!("kept.1.{}", hex::encode(founding(&brokers)));
+    let kept = bucket.revision(&key);
+
+    // Nobody is there, and what it finds it leaves as it is.
+    let mut other = pod_with(&brokers, &wrong);
+    takes_no_part(&client, &other);
+    for (path, status) in [("/filters/f", 503), ("/livez", 200)] {
+        let asked = client.send("GET", &format!("{}{path}", other.address), &[], None);
+        assert_eq!(asked.unwrap().status, status, "{path}");
+    }
+    assert_eq!(bucket.revision(&key), kept);
+    assert_eq!(status_by(&brokers, &[])["lanes"][0]["leader"], Value::Null);
+
+    // The right one goes on beside it.
+    pod.start_again();
+    pod.ready(&client);
+    assert_eq!(client.send("GET", &url, &[], None).unwrap().status, 200);
+    let items = format!("{url}/items");
+    let add = |item: &str| {
+        let body = json!({ "items": [item] });
+        client
+            .send("POST", &items, &[], Some(&body))
+            .unwrap()
+            .status
+    };
+    assert_eq!(add("x"), 200);
+    takes_no_part(&client, &other);
+    let mut status = cuckood();
+    let status = status.args(["cluster", "status"]).args(flags(&brokers));
+    let said = String::from_utf8(status.output().unwrap().stderr).unwrap();
+    assert!(said.contains("they are left out"), "{said}");
+
+    // What somebody writes over it is put right by who knows it, and said.
+    let alarms = unsealed(&client, &pod);
+    assert_eq!(alarms, 0);
+    let (readyz, since) = (format!("{}/readyz", pod.address), Instant::now());
+    while !client.text(&readyz).contains("other_key: ") {
+        assert!(since.elapsed() < Duration::from_secs(20), "it is not said");
+        bucket.put(&key, b"garbage");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(unsealed(&client, &pod) > 0);
+    pod.ready(&client);
+    assert_eq!(add("y"), 200);
+    // With the right key the other one goes on by itself.
+    file("wrong", "r");
+    other.ready(&client);
+    assert_eq!(client.send("GET", &url, &[], None).unwrap().status, 200);
+}
+
+#[test]
+fn a_cluster_whose_key_is_lost_goes_on_in_a_new_epoch() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(1, "always");
+    found(&brokers, 1);
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("key");
+    fs::write(&file, key_of("l")).unwrap();
+    let client = Client::new();
+    let mut pod = pod_with(&brokers, &file.display().to_string());
+    pod.ready(&client);
+    let url = format!("{}/filters/f", pod.address);
+    let made = client.send("PUT", &url, &[], Some(&json!({})));
+    assert_eq!(made.unwrap().status, 201);
+    assert_eq!(pod.terminate(), Some(0));
+    fs::write(&file, key_of("n")).unwrap();
+    pod.start_again();
+    takes_no_part(&client, &pod);
+    assert_eq!(pod.terminate(), Some(0), "it ends when it is told to");
+
+    let from = format!("--from-data-dir={}", pod.data_dir().display());
+    let key = format!("--cluster-key-file={}", file.display());
+    let said = refused(&new_epoch(&brokers, &[&from, &key]));
+    assert!(said.contains("kept under another cluster key"), "{said}");
+    let begun = new_epoch(&brokers, &[&from, &key, "--give-up-changes"]);
+    assert!(begun.status.success(), "{begun:?}");
+    pod.start_again();
+    pod.ready(&client);
+    assert_eq!(client.send("GET", &url, &[], None).unwrap().status, 200);
+    assert_eq!(unsealed(&client, &pod), 0);
+}
+
+#[test]
+fn what_pods_with_another_key_left_behind_keeps_no_pod_out_and_is_no_alarm() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(1, "always");
+    found(&brokers, 1);
+    let bucket = bucket(&brokers);
+    let within = format!("1.{}", hex::encode(founding(&brokers)));
+    let sealed = |said: Value| {
+        let sealed = json!({ "behind": 1, "seal": "00".repeat(32), "said": said });
+        sealed.to_string().into_bytes()
+    };
+    let mut pod = Pod::at_a_free_address("http", &brokers);
+    let holder = json!({ "writer": "00", "address": "http://127.0.0.1:1" });
+    bucket.put(&format!("lease.{within}.0"), &sealed(holder));
+    for address in [&pod.address, "http://127.0.0.1:1"] {
+        let key = format!("pod.{within}.{}", hex::encode(address));
+        bucket.put(&key, &sealed(json!({ "address": address })));
+    }
+    let client = Client::new();
+    let started = Instant::now();
+    pod.start_again();
+    // All is well from its first word on.
+    let first = loop {
+        let said = client.send("GET", &format!("{}/readyz", pod.address), &[], None);
+        if said.is_some_and(|it| it.status == 200) {
+            break client.text(&format!("{}/readyz", pod.address));
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{}", pod.log());
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(!first.contains("other_key"), "{first}");
+    pod.ready(&client);
+    println!("ready after {:?}", started.elapsed());
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(client.text(&format!("{}/readyz", pod.address)), "ok\n");
+    assert_eq!(unsealed(&client, &pod), 0);
+}
+
+#[test]
+fn a_pod_of_a_cluster_that_was_founded_anew_is_named_and_is_no_pod_with_another_key() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(1, "always");
+    found(&brokers, 1);
+    let client = Client::new();
+    let mut old = Pod::start(&brokers);
+    old.ready(&client);
+    let url = format!("{}/filters/f", old.address);
+    let made = client.send("PUT", &url, &[], Some(&json!({})));
+    assert_eq!(made.unwrap().status, 201);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let client = async_nats::connect(&brokers.addresses[0]).await;
+        let context = jetstream::new(client.unwrap());
+        context.delete_stream("CUCKOOD_shop_1").await.unwrap();
+    });
+    found(&brokers, 1);
+    let mut new = Pod::start(&brokers);
+    let words = format!("other_founding: a server at {:?} belongs to", old.address);
+    new.says(&client, &words);
+    new.logged("belongs to another founding of a cluster", 0);
+    assert_eq!(unsealed(&client, &new), 0);
+    let said = client.text(&format!("{}/readyz", new.address));
+    assert!(
+        said.starts_with("ok\n") && !said.contains("other_key"),
+        "{said}"
+    );
+    old.kill();
+    new.ready(&client);
 }

@@ -5,7 +5,7 @@ use crate::nats_server;
 use crate::operator::found;
 use crate::program::{Client, Pod, status};
 use bytes::Bytes;
-use cuckood::replication::{HistoryHash, Position, Record};
+use cuckood::cluster::{HistoryHash, Position, Record};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -49,12 +49,18 @@ fn a_lane_that_can_not_apply_a_record_stops_says_so_and_gives_its_lease_back() {
     let made = client.send("PUT", &url, &[], Some(&json!({ "capacity": 100 })));
     assert_eq!(made.unwrap().status, 201);
     spoil(&brokers);
-    let add = || {
-        let body = json!({ "items": ["a"] });
-        client.send("POST", &format!("{url}/items"), &[], Some(&body))
+    let add = |pod: &Pod| {
+        let (url, body) = (
+            format!("{}/filters/f/items", pod.address),
+            json!({ "items": ["a"] }),
+        );
+        client.send("POST", &url, &[], Some(&body))
     };
-    // Whoever leads hears of it with its next change.
-    assert_ne!(add().unwrap().status, 200);
+    // Whoever leads hears of it with its next change; the other one stops by itself, and
+    // may pass on none then.
+    for pod in &pods {
+        assert_ne!(add(pod).unwrap().status, 200);
+    }
     for pod in &pods {
         pod.says(&client, "1 of 1 lanes have stopped");
         pod.logged("can't be applied by this pod", 0);
@@ -77,5 +83,7 @@ fn a_lane_that_can_not_apply_a_record_stops_says_so_and_gives_its_lease_back() {
         assert!(started.elapsed() < Duration::from_secs(20), "it is led");
         std::thread::sleep(Duration::from_millis(200));
     }
-    assert_eq!(add().unwrap().status, 503);
+    for pod in &pods {
+        assert_eq!(add(pod).unwrap().status, 503);
+    }
 }

@@ -138,7 +138,7 @@ impl Load {
             all.items_deleted += figures.items_deleted;
             all.sent_again += figures.sent_again;
             all.replayed += figures.replayed;
-            all.digests_compared += figures.digests_compared;
+            all.dumps_compared += figures.dumps_compared;
             all.counts_compared += figures.counts_compared;
             all.answers_compared += figures.answers_compared;
             all.answers_unlike += figures.answers_unlike;
@@ -156,7 +156,7 @@ impl Load {
             "changes_sent_again": all.sent_again,
             "answers_replayed": all.replayed,
             "counts_compared": all.counts_compared,
-            "filters_compared_bit_for_bit": all.digests_compared,
+            "filters_compared_bit_for_bit": all.dumps_compared,
             "filters_ended": self.mayfly.ended,
             "compactions_begun": self.compactions,
             "pages_split": splits,

@@ -32,6 +32,8 @@ mod hang;
 mod kill;
 mod load;
 mod mayfly;
+#[path = "../../crates/pages/tests/memory/mod.rs"]
+mod memory;
 mod model;
 #[expect(dead_code, reason = "the tests of a cluster fill it")]
 mod mount;

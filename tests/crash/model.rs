@@ -2,12 +2,13 @@
 //! same commands give the same bytes, so every answer must be the same, false
 //! positives included.
 
+use crate::memory::MemoryStore;
 use cuckood::engine::{
     AddMode, AddOptions, AddResult, Adopted, Engine, EngineOptions, FilterName, ItemBatch, Replace,
 };
+use cuckood::file::FileView;
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
@@ -89,11 +90,12 @@ impl Model {
         words(self.runtime.block_on(self.engine.count(&filter, &items)))
     }
 
-    /// What the filter's dump is known by.
-    pub(crate) fn digest(&self, filter: &str) -> String {
-        let filter = name(filter);
-        let digest = self.runtime.block_on(self.engine.digest(&filter));
-        digest.unwrap().to_string()
+    /// The filter's dump.
+    /// What is the same of its dump and those of equal filters.
+    pub(crate) fn content(&self, filter: &str) -> [u8; 32] {
+        let mut whole = Vec::new();
+        self.engine.dump(&name(filter), &mut whole).unwrap();
+        FileView::open(whole).unwrap().verify().unwrap()
     }
 
     /// Items in the filter.

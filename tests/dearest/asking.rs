@@ -20,6 +20,8 @@ pub(crate) struct Caller {
     pub(crate) port: u16,
     pub(crate) redis: u16,
     pub(crate) key: String,
+    /// What its questions take into account: `local` or `strong`.
+    pub(crate) consistency: &'static str,
 }
 
 /// What became of what was asked.
@@ -115,8 +117,13 @@ async fn request_once(http: &reqwest::Client, caller: &Caller, request: &Request
     for (name, value) in &request.headers {
         asking = asking.header(*name, value);
     }
-    let asking = asking.header("prefer", "wait=3600");
-    let asking = asking.header("cuckood-consistency", "local");
+    let has = |name: &str| request.headers.iter().any(|it| it.0 == name);
+    if !has("prefer") {
+        asking = asking.header("prefer", "wait=3600");
+    }
+    if !has("cuckood-min-position") {
+        asking = asking.header("cuckood-consistency", caller.consistency);
+    }
     let Ok(mut answer) = asking.body(request.body.clone()).send().await else {
         return more(&asked.broken);
     };
@@ -130,12 +137,15 @@ async fn request_once(http: &reqwest::Client, caller: &Caller, request: &Request
             Err(_) => return more(&asked.broken),
         }
     }
+    let said = String::from_utf8_lossy(&said);
+    // Another connection is at the same, under the same name.
+    let is_under_way = said.contains("idempotency_in_flight") || said.contains("import_running");
     match status {
         200..400 => more(&asked.answered),
         429 | 503 => more(&asked.refused),
+        409 if is_under_way => more(&asked.refused),
         status if status == request.or => more(&asked.answered),
         status => {
-            let said = String::from_utf8_lossy(&said);
             let wrong = format!("{status} {said}");
             asked.wrong.borrow_mut().push(wrong);
         }
@@ -145,11 +155,19 @@ async fn request_once(http: &reqwest::Client, caller: &Caller, request: &Request
 async fn connect(caller: &Caller) -> Option<TcpStream> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, caller.redis));
     let mut stream = TcpStream::connect(address).await.ok()?;
-    let auth = crate::form::command(&["AUTH", &caller.key]);
-    stream.write_all(&auth).await.ok()?;
-    let mut reply = [0; 5];
-    stream.read_exact(&mut reply).await.ok()?;
-    (&reply == b"+OK\r\n").then_some(stream)
+    for words in [
+        &["AUTH", &caller.key][..],
+        &["CLIENT", "CONSISTENCY", caller.consistency],
+    ] {
+        let words = crate::form::command(words);
+        stream.write_all(&words).await.ok()?;
+        let mut reply = [0; 5];
+        stream.read_exact(&mut reply).await.ok()?;
+        if &reply != b"+OK\r\n" {
+            return None;
+        }
+    }
+    Some(stream)
 }
 
 /// Sends commands, and reads to the end of their replies; whether the connection goes

@@ -2,6 +2,8 @@
 //! item each 10 ms, each when it is due.
 
 use crate::wire::{Answer, Wire};
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,14 +15,49 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(crate) struct Neighbour {
     pub(crate) port: u16,
     pub(crate) key: String,
+    /// A folder on the disk of the server's data.
+    pub(crate) disk: PathBuf,
 }
 
-/// How long its requests took since they were due, shortest first.
-pub(crate) struct Times(Vec<Duration>);
+/// How long its requests took since they were due, and beside them forced writes to the
+/// same disk, which nothing of the server holds up but what it writes.
+#[derive(Default)]
+pub(crate) struct Times {
+    asking: Vec<Duration>,
+    adding: Vec<Duration>,
+    writing: Vec<Duration>,
+}
+
+fn at(mut all: Vec<Duration>, part: f64) -> Duration {
+    all.sort_unstable();
+    all[((all.len() - 1) as f64 * part).round() as usize]
+}
 
 impl Times {
+    /// What a part of all requests did not exceed.
     pub(crate) fn at(&self, part: f64) -> Duration {
-        self.0[((self.0.len() - 1) as f64 * part).round() as usize]
+        at([&self.asking[..], &self.adding].concat(), part)
+    }
+
+    /// The same of the forced writes.
+    pub(crate) fn disk_at(&self, part: f64) -> Duration {
+        at(self.writing.clone(), part)
+    }
+
+    /// The slowest question and the slowest addition.
+    pub(crate) fn slowest(&self) -> [Duration; 2] {
+        [&self.asking, &self.adding].map(|it| it.iter().copied().max().unwrap_or_default())
+    }
+
+    /// Of how many requests.
+    pub(crate) fn count(&self) -> usize {
+        self.asking.len() + self.adding.len()
+    }
+
+    pub(crate) fn extend(&mut self, more: Times) {
+        self.asking.extend(more.asking);
+        self.adding.extend(more.adding);
+        self.writing.extend(more.writing);
     }
 }
 
@@ -44,25 +81,39 @@ impl Neighbour {
     /// What it sees for so long.
     pub(crate) fn during(&self, lasts: Duration) -> Times {
         let begins = Instant::now();
-        let go_on = |adds: bool| {
-            let (mut wire, mut times) = (Wire::to(self.port), Vec::new());
-            let mut due = begins + if adds { PERIOD / 2 } else { Duration::ZERO };
+        let each = |offset: Duration, act: &mut dyn FnMut(Duration)| {
+            let (mut due, mut times) = (begins + offset, Vec::new());
             while due < begins + lasts {
                 thread::sleep(due.saturating_duration_since(Instant::now()));
-                self.once(&mut wire, adds, &format!("{:?}", due - begins));
+                act(due - begins);
                 times.push(due.elapsed());
                 due += PERIOD;
             }
             times
         };
-        let mut times = thread::scope(|scope| {
-            let adding = scope.spawn(|| go_on(true));
-            let mut times = go_on(false);
-            times.extend(adding.join().unwrap());
-            times
-        });
-        times.sort_unstable();
-        Times(times)
+        let go_on = |adds: bool| {
+            let mut wire = Wire::to(self.port);
+            let offset = if adds { PERIOD / 2 } else { Duration::ZERO };
+            each(offset, &mut |at| {
+                self.once(&mut wire, adds, &format!("{at:?}"));
+            })
+        };
+        let write = || {
+            let mut file = tempfile::tempfile_in(&self.disk).unwrap();
+            each(PERIOD / 4, &mut |_| {
+                file.write_all(&[0; 4096]).unwrap();
+                file.sync_data().unwrap();
+            })
+        };
+        thread::scope(|scope| {
+            let (adding, writing) = (scope.spawn(|| go_on(true)), scope.spawn(write));
+            let asking = go_on(false);
+            Times {
+                asking,
+                adding: adding.join().unwrap(),
+                writing: writing.join().unwrap(),
+            }
+        })
     }
 
     /// Waits until five requests in a row are answered that quickly, or for a minute;

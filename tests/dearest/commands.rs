@@ -12,7 +12,7 @@ const ITEM: usize = 64 << 10;
 
 /// A pipeline of this line, whose words have no blanks; `LONG` is the longest name of
 /// a filter with a long description, `ITEM` the longest item, `KEY` the API key, `NEW`
-/// a name that is new in each.
+/// and `PAGED` names that are new in each.
 fn piped(door: &'static str, line: &'static str, times: usize) -> Form {
     let what = format!("{line}, {times} at once");
     Form::new(door, &what, move |world| {
@@ -22,12 +22,15 @@ fn piped(door: &'static str, line: &'static str, times: usize) -> Form {
                 "ITEM" => vec![b'i'; ITEM],
                 "KEY" => world.key.clone().into_bytes(),
                 "NEW" => name('n', round * times + n).into_bytes(),
+                "PAGED" => name('p', round * times + n).into_bytes(),
+                "BLOOM" => name('b', round * times + n).into_bytes(),
+                "FIXED" => name('f', round * times + n).into_bytes(),
                 word => word.as_bytes().to_vec(),
             });
             command(&words.collect::<Vec<_>>())
         };
         let times = times.min(world.many);
-        let rounds = if line.contains("NEW") {
+        let rounds = if line.contains("F.RESERVE") {
             64.min(world.many)
         } else {
             1
@@ -129,6 +132,20 @@ fn of_items() -> Vec<Form> {
             short,
         ),
         wide("cf.insert", "CF.INSERT inserted NOCREATE ITEMS", item),
+        piped("bf.exists", "BF.EXISTS deep ITEM", 400),
+        wide("bf.mexists", "BF.MEXISTS large", item),
+        piped("bf.add", "BF.ADD piped ITEM", 400),
+        wide("bf.madd", "BF.MADD unless", item),
+        wide(
+            "bf.insert",
+            "BF.INSERT bloomed CAPACITY 4000000 ERROR 0.0000001 EXPANSION 2 ITEMS",
+            short,
+        ),
+        wide(
+            "bf.insert",
+            "BF.INSERT inserted NOCREATE NONSCALING ITEMS",
+            item,
+        ),
         wide(
             "cf.insertnx",
             "CF.INSERTNX unless CAPACITY 4000000 NOCREATE ITEMS",
@@ -146,9 +163,19 @@ fn of_filters() -> Vec<Form> {
         ),
         piped(
             "cf.reserve",
-            "CF.RESERVE NEW 1000 LAYOUT paged ERRORRATE 0.001",
+            "CF.RESERVE PAGED 1000 LAYOUT paged ERRORRATE 0.001",
             16,
         ),
+        piped(
+            "bf.reserve",
+            "BF.RESERVE BLOOM 0.0000001 1000 EXPANSION 32768",
+            16,
+        ),
+        piped("bf.reserve", "BF.RESERVE FIXED 0.01 1000 NONSCALING", 16),
+        piped("bf.info", "BF.INFO LONG", PIPELINE),
+        piped("bf.card", "BF.CARD LONG", PIPELINE),
+        piped("bf.scandump", "BF.SCANDUMP bloom 0", PIPELINE).refused(),
+        long("bf.loadchunk", "BF.LOADCHUNK bloom 1", b'x', 31 << 20).refused(),
         piped("cf.info", "CF.INFO LONG", PIPELINE),
         piped("cf.debug", "CF.DEBUG deep", PIPELINE),
         piped("cf.compact", "CF.COMPACT shrinking", PIPELINE),
@@ -215,6 +242,11 @@ fn of_names() -> Vec<Form> {
             .refused()
             .among_the_worst(),
         piped("keys", "KEYS *", 16),
+        piped("randomkey", "RANDOMKEY", 16).among_the_worst(),
+        piped("object", "OBJECT ENCODING LONG", PIPELINE),
+        piped("rename", "RENAME LONG large", PIPELINE).refused(),
+        piped("renamenx", "RENAMENX LONG large", PIPELINE).refused(),
+        piped("copy", "COPY LONG large DB 0 REPLACE", PIPELINE).refused(),
         long("keys", "KEYS", b'[', 1000),
         long("keys", "KEYS", b'[', 300_000).refused(),
     ]
@@ -251,6 +283,9 @@ fn of_server() -> Vec<Form> {
             .among_the_worst(),
         piped("info", "INFO everything", PIPELINE),
         piped("config", "CONFIG GET *", PIPELINE),
+        piped("slowlog", "SLOWLOG GET -1", PIPELINE),
+        piped("latency", "LATENCY HISTOGRAM", PIPELINE),
+        full("latency", "LATENCY HISTOGRAM", 126, |_| b"cf.add".to_vec()),
         piped("role", "ROLE", PIPELINE),
         piped("wait", "WAIT 1000000 3600000", PIPELINE),
         piped("time", "TIME", PIPELINE),

@@ -116,9 +116,10 @@ impl Request {
         self.header("accept-encoding", "gzip")
     }
 
-    /// The longest key of a retry.
+    /// The longest key of a retry, kept for as long as may be.
     pub(crate) fn once(self, number: usize) -> Request {
         self.header("idempotency-key", format!("{number:~>255}"))
+            .header("idempotency-key-lifetime", "86400")
     }
 
     pub(crate) fn body(self, media_type: &str, body: impl Into<Bytes>) -> Request {

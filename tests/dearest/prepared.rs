@@ -62,11 +62,11 @@ pub(crate) fn entry_lines(count: usize, value: usize) -> String {
 }
 
 /// Labels of the exact attribute: all bytes that a description may have, and each of
-/// them six times as long in JSON.
+/// them twice as long in JSON.
 const LABELS: usize = 62;
 
 fn label(number: usize) -> String {
-    format!("{number:02}{}", "\u{1}".repeat(254))
+    format!("{number:02}{}", "\"".repeat(254))
 }
 
 fn attribute(number: usize) -> String {
@@ -113,11 +113,17 @@ impl World {
     }
 
     /// Makes everything; `is_whole`: of the sizes that there may be, which takes half
-    /// a minute.
-    pub(crate) fn prepare(server: &Server, redis: u16, key: &str, is_whole: bool) -> World {
+    /// a minute. Batches have at most so many items.
+    pub(crate) fn prepare(
+        server: &Server,
+        redis: u16,
+        key: &str,
+        many: usize,
+        is_whole: bool,
+    ) -> World {
         let mut world = World {
             key: key.to_owned(),
-            many: 250_000,
+            many,
             probes: 4_000_000,
             filters: 1000,
             valued: if is_whole { 1024 } else { 64 },
@@ -131,7 +137,7 @@ impl World {
         made.of_descriptions(&world);
         made.chains();
         made.values(&world);
-        made.others();
+        made.others(many);
         made.dumps(&mut world, redis);
         world.backup = made.backup();
         world
@@ -205,7 +211,7 @@ impl Made<'_> {
         self.put("valued", shape_of(16, 1024));
         let of_item = |item: usize| (0..1024).map(move |value| format!("{item}\t{value}\n"));
         let items: Vec<usize> = (0..world.valued).collect();
-        for some in items.chunks(200) {
+        for some in items.chunks(world.many.min(200_000) / 1024) {
             let entries = some.iter().flat_map(|&item| of_item(item));
             self.add("valued/values", entries.collect());
         }
@@ -224,7 +230,7 @@ impl Made<'_> {
         }
     }
 
-    fn others(&self) {
+    fn others(&self, many: usize) {
         let capacity = |capacity: u64| json!({"capacity": capacity}).to_string();
         for key in ["imported", "inserted", "unless"] {
             self.put(key, capacity(4_000_000));
@@ -233,10 +239,10 @@ impl Made<'_> {
             "large",
             json!({"capacity": 12_000_000, "fingerprint_bits": 12}).to_string(),
         );
-        self.add("large/items", lines(250_000, 0));
+        self.add("large/items", lines(many, 0));
         let window = json!({"capacity": 250_000, "window_seconds": 316_224_000});
         self.put("window", window.to_string());
-        self.add("window/items", lines(250_000, 0));
+        self.add("window/items", lines(many, 0));
     }
 
     fn dumps(&self, world: &mut World, redis: u16) {
@@ -247,6 +253,7 @@ impl Made<'_> {
                 .http
                 .get(url)
                 .header("accept", media_type)
+                .header("cuckood-consistency", "strong")
                 .send()
                 .unwrap();
             let etag = answer.headers()["etag"].to_str().unwrap().to_owned();
@@ -254,16 +261,16 @@ impl Made<'_> {
         };
         (world.etag, world.dump) = of("restored", "application/octet-stream");
         let mut client = Redis::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, redis)));
-        client.send(&command(&["AUTH", &world.key]));
-        assert_eq!(client.reply(), b"+OK\r\n");
-        client.send(&command(&[
-            "CF.RESERVE",
-            "bloom",
-            "1000000",
-            "LAYOUT",
-            "classic",
-        ]));
-        assert_eq!(client.reply(), b"+OK\r\n");
+        for line in [
+            &format!("AUTH {}", world.key),
+            "CLIENT CONSISTENCY strong",
+            "CF.RESERVE bloom 1000000 LAYOUT classic",
+        ] {
+            client.send(&command(&line.split(' ').collect::<Vec<_>>()));
+            assert_eq!(client.reply(), b"+OK\r\n", "{line}");
+        }
+        // What is empty has no dump there.
+        self.add("bloom/items", lines(100_000, 0));
         let mut iterator = 0;
         loop {
             client.send(&command(&["CF.SCANDUMP", "bloom", &iterator.to_string()]));

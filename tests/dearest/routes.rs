@@ -54,6 +54,24 @@ pub(crate) fn forms() -> Vec<Form> {
     all
 }
 
+/// What only a pod of a cluster waits for: positions that there will never be.
+pub(crate) fn of_positions() -> Vec<Form> {
+    let doors = [
+        ("GET /filters/{key}/exists", "item=0"),
+        ("GET /filters/{key}", ""),
+    ];
+    let waits = |(door, query): (&'static str, &'static str)| {
+        Form::request(door, "a position beyond the end", move |_, it| {
+            let it = it.at("neighbour").query(query);
+            it.header("cuckood-min-position", "1.0.18000000000000000")
+                .header("prefer", "wait=1")
+        })
+        .refused()
+        .among_the_worst()
+    };
+    doors.into_iter().map(waits).collect()
+}
+
 fn of_filters() -> Vec<Form> {
     let page = "limit=1000&prefix=l&cursor=l";
     vec![
@@ -65,6 +83,12 @@ fn of_filters() -> Vec<Form> {
             it.query(page).zipped()
         })
         .among_the_worst(),
+        Form::request("GET /filters", "a part that none has", |_, it| {
+            it.query("limit=1000&contains=%21%21")
+        }),
+        Form::request("GET /filters/{key}/history", "gzip", |_, it| {
+            it.at(&name('l', 0)).zipped()
+        }),
         Form::request("GET /filters/{key}", "16 KiB", |_, it| {
             it.at(&name('l', 0)).zipped()
         }),
@@ -108,6 +132,12 @@ fn of_dumps() -> Vec<Form> {
         }),
         Form::request("GET /filters/{key}/dump", "gzip", |_, it| {
             it.at("large").zipped()
+        }),
+        Form::request("GET /filters/{key}/dump", "its last byte", |world, it| {
+            let it = it.at("restored").query("without_key=true");
+            let it = it.header("if-match", world.etag.clone()).or(412);
+            let it = it.header("if-range", world.etag.clone());
+            it.header("range", "bytes=-1")
         }),
         Form::request("PUT /filters/{key}/dump", "over itself", |world, it| {
             let it = it.at("restored").query("replace=true");
@@ -192,7 +222,7 @@ fn of_questions() -> Vec<Form> {
         Form::request("POST /lookup", "1,000 filters that say yes", |world, it| {
             let items = base64_items(world.probes / world.filters, 8);
             it.json(format!(
-                r#"{{"encoding":"base64","prefix":"w","items":[{items}]}}"#
+                r#"{{"encoding":"base64","prefix":"w0","items":[{items}]}}"#
             ))
         })
         .among_the_worst(),
@@ -283,6 +313,9 @@ fn of_changes() -> Vec<Form> {
                     .body("application/x-ndjson", body)
             },
         ),
+        Form::request("GET /filters/{key}/imports", "gzip", |_, it| {
+            it.at("imported").query("cursor=0").zipped()
+        }),
         Form::new("GET /filters/{key}/imports/{id}", "a long id", move |_| {
             let asked = Request::to("GET /filters/{key}/imports/{id}", "imported");
             let path = asked.path.replace("{id}", &long_id(0));
@@ -362,7 +395,7 @@ fn of_operations() -> Vec<Form> {
             vec![Round::Http(vec![Request { path, ..asked }])]
         })
     };
-    let mut all: Vec<Form> = ["GET /livez", "GET /readyz", "GET /cluster"]
+    let mut all: Vec<Form> = ["GET /livez", "GET /readyz", "GET /cluster", "GET /caller"]
         .into_iter()
         .map(plain)
         .collect();

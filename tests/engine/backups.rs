@@ -2,6 +2,7 @@
 //! byte is one that a checksum tells.
 
 use crate::gated::{GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::support::{add, create, engine_on, options};
 use cuckood::backup::archive::{Progress, verify};
 use cuckood::backup::{
@@ -12,7 +13,6 @@ use cuckood::engine::DiskReserve;
 use cuckood::engine::check::{check, check_while};
 use cuckood::metrics::Metrics;
 use cuckood::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
-use cuckood::store::memory::MemoryStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use cuckood::store::{PageStore, StoreError};
 use std::ops::ControlFlow;

@@ -1,9 +1,9 @@
 //! Checkpoints: what one slice of them writes at most.
 
 use crate::gated::GatedStore;
+use crate::memory::MemoryStore;
 use crate::support::{PAGE_BYTES, add, create, engine, name, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 
 /// Thousands of counters beside a page take many times what its slots do.

@@ -2,11 +2,11 @@
 //! what does not, and what is said of it.
 
 use crate::listening::heard;
+use crate::memory::MemoryStore;
 use crate::support::{name, options};
 use cuckood::engine::{Clock, ClockState, Engine, EngineError, EngineOptions, NewFilter};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -1,15 +1,16 @@
 //! Filters that shrank get shorter, while they are used.
 
 use crate::gated::{Failing, GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::support::{
     self, Random, add, all_exist, batch, create, engine, exists, items, name, options,
 };
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
-    Caller, Compaction, CompactionState, Engine, EngineError, EngineOptions, IdempotencyKey,
+    ANSWER_KEPT_FOR, Caller, Compaction, CompactionState, Engine, EngineError, EngineOptions,
+    IdempotencyKey,
 };
 use cuckood::metrics::Metrics;
-use cuckood::store::memory::MemoryStore;
 use cuckood::store::{KeyValueStore, PageStore};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -349,6 +350,7 @@ async fn a_compaction_asked_for_again_with_its_key_is_answered_as_before() {
     let retry = Some(IdempotencyKey {
         key: [1; 32],
         fingerprint: [2; 32],
+        kept_for: ANSWER_KEPT_FOR,
     });
     let first = engine.compact(&name("f"), retry).await.unwrap();
     assert!(first.answer > 0 && !first.replayed);

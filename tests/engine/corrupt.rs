@@ -4,12 +4,12 @@
 //! `CUCKOOD_TEST_FLIPS` sets how many bits of each kind of value are flipped
 //! (default 3), `CUCKOOD_TEST_SEED` repeats the choices of an earlier run.
 
-use crate::support::{self, Random, Whole, add, batch, create, name, options};
+use crate::support::{self, Random, add, batch, create, name, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::check::{Findings, check};
 use cuckood::engine::{
-    AddOptions, AddResult, Engine, EngineError, IdempotencyKey, ImportId, ImportLines, ItemBatch,
-    NewFilter, Replace,
+    ANSWER_KEPT_FOR, AddOptions, AddResult, Engine, EngineError, IdempotencyKey, ImportId,
+    ImportLines, ItemBatch, NewFilter, Replace,
 };
 use cuckood::store::kv::Column;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
@@ -93,6 +93,7 @@ async fn fill(path: &Path, crashed: &Path) {
     let retry = IdempotencyKey {
         key: [7; 32],
         fingerprint: [8; 32],
+        kept_for: ANSWER_KEPT_FOR,
     };
     let items = batch(CLASSIC);
     engine
@@ -119,7 +120,7 @@ async fn fill(path: &Path, crashed: &Path) {
     };
     import.commit(&lines).await.unwrap();
     drop(import);
-    let mut whole = Whole(Vec::new());
+    let mut whole = Vec::new();
     engine.dump(&name("gone"), &mut whole).unwrap();
     // Writes the pages.
     tokio::task::block_in_place(|| engine.shutdown().unwrap());
@@ -133,7 +134,7 @@ async fn fill(path: &Path, crashed: &Path) {
         .intake(&name("f"), Replace::Nothing)
         .await
         .unwrap()
-        .dump(whole.0.as_slice())
+        .dump(whole.as_slice())
         .unwrap();
     // What is on the disk now is what somebody finds who was killed now.
     copy(path, crashed);
@@ -357,7 +358,7 @@ async fn checking_a_data_directory_changes_nothing_in_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flipped_bit_anywhere_in_a_dump_is_refused_and_nothing_is_kept() {
-    let store = cuckood::store::memory::MemoryStore::new();
+    let store = crate::memory::MemoryStore::new();
     let engine = support::engine(Arc::new(store), &options(512));
     for layout in LayoutKind::ALL {
         let request = FilterRequest {
@@ -376,20 +377,20 @@ async fn a_flipped_bit_anywhere_in_a_dump_is_refused_and_nothing_is_kept() {
             .unwrap()
             .answer;
         assert!(results.iter().all(|&result| result == AddResult::Added));
-        let mut whole = Whole(Vec::new());
+        let mut whole = Vec::new();
         engine.dump(&name(filter), &mut whole).unwrap();
-        for bit in 0..8 * whole.0.len() {
-            let mut damaged = whole.0.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
+        for byte in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[byte] ^= 1 << (byte % 8);
             let taken = engine
                 .intake(&name("f"), Replace::Nothing)
                 .await
                 .unwrap()
                 .dump(damaged.as_slice());
-            assert!(taken.is_err(), "{filter} bit {bit}");
+            assert!(taken.is_err(), "{filter} byte {byte}");
         }
-        for length in 0..whole.0.len() {
-            let cut = &whole.0[..length];
+        for length in 0..whole.len() {
+            let cut = &whole[..length];
             assert!(
                 engine
                     .intake(&name("f"), Replace::Nothing)
@@ -400,19 +401,19 @@ async fn a_flipped_bit_anywhere_in_a_dump_is_refused_and_nothing_is_kept() {
                 "{filter} {length}"
             );
         }
-        println!("{filter}: {} bits flipped, all refused", 8 * whole.0.len());
+        println!("{filter}: {} bits flipped, all refused", whole.len());
         let staged = engine
             .intake(&name("f"), Replace::Nothing)
             .await
             .unwrap()
-            .dump(whole.0.as_slice())
+            .dump(whole.as_slice())
             .unwrap();
         let copy = name(&format!("{filter}-copy"));
         engine.adopt(&copy, staged, Replace::Nothing).await.unwrap();
     }
     assert_eq!(
         engine
-            .list_filters("", None, 10)
+            .list_filters("", "", None, 10)
             .await
             .unwrap()
             .filters

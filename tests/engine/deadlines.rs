@@ -1,13 +1,13 @@
 //! Callers who wait no longer than until their deadline.
 
 use crate::gated::{GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::support::{Random, add, all_exist, batch, create, engine, exists, items, name, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::{
-    AddOptions, Caller, Engine, EngineError, EngineOptions, IdempotencyKey, LookupFilters,
-    LookupMode,
+    ANSWER_KEPT_FOR, AddOptions, Caller, Engine, EngineError, EngineOptions, IdempotencyKey,
+    LookupFilters, LookupMode,
 };
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,7 @@ async fn try_add(engine: &Engine, item: u64, key: Option<u8>) -> Result<(), Engi
     let key = key.map(|key| IdempotencyKey {
         key: [key; 32],
         fingerprint: [1; 32],
+        kept_for: ANSWER_KEPT_FOR,
     });
     let always = AddOptions::default();
     let added = engine.add(&name("f"), &batch([item]), &always, key).await;

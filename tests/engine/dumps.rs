@@ -1,79 +1,38 @@
 //! Dumps: the same bytes for the same state, one state for all bytes.
 
 use crate::gated::{Failing, GatedStore, Point};
+use crate::memory::MemoryStore;
+use crate::metered::MeteredStore;
 use crate::support::{self, Random, add, all_exist, batch, create, engine, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
-    Adopted, Caller, Digest, DumpSink, Engine, EngineError, Replace, RestoreError, StagedFilter,
+    AddMode, AddResult, Adopted, Caller, Engine, EngineError, Entries, FilterVersion, Replace,
+    ReplaceResult, Replacements, RestoreError, StagedFilter,
 };
+use cuckood::file::FileView;
 use cuckood::page::FilterId;
 use cuckood::store::Garbage;
-use cuckood::store::memory::MemoryStore;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-#[derive(Default)]
-struct Taken {
-    announced: Option<(Digest, u64)>,
-    bytes: Vec<u8>,
-}
-
-impl DumpSink for Taken {
-    fn begin(&mut self, digest: Digest, bytes: u64) -> ControlFlow<()> {
-        self.announced = Some((digest, bytes));
-        ControlFlow::Continue(())
-    }
-
-    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
-        self.bytes.extend(bytes);
-        ControlFlow::Continue(())
-    }
-}
-
-async fn dump(engine: &Engine, filter: &str) -> (Vec<u8>, Digest) {
+async fn dump(engine: &Engine, filter: &str) -> Vec<u8> {
     let (engine, name) = (engine.clone(), name(filter));
     let taken = tokio::task::spawn_blocking(move || {
-        let mut taken = Taken::default();
-        engine.dump(&name, &mut taken).unwrap();
-        taken
+        let mut whole = Vec::new();
+        engine.dump(&name, &mut whole).unwrap();
+        whole
     });
-    let taken = taken.await.unwrap();
-    let (digest, bytes) = taken.announced.unwrap();
-    assert_eq!(bytes, taken.bytes.len() as u64);
-    (taken.bytes, digest)
+    taken.await.unwrap()
 }
 
-/// Wants a dump no more after it was asked so often.
-struct Leaving(std::cell::Cell<u32>);
-
-impl DumpSink for Leaving {
-    fn is_wanted(&self) -> bool {
-        self.0.set(self.0.get().saturating_sub(1));
-        self.0.get() > 0
-    }
-
-    fn begin(&mut self, _: Digest, _: u64) -> ControlFlow<()> {
-        panic!("nobody wants it");
-    }
-
-    fn piece(&mut self, _: Vec<u8>) -> ControlFlow<()> {
-        panic!("nobody wants it");
-    }
+/// What is the same of the dumps of equal filters.
+fn content(dump: &[u8]) -> [u8; 32] {
+    FileView::open(dump).unwrap().verify().unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dump_that_nobody_wants_any_more_ends_before_its_digest_is_known() {
-    let engine = engine(Arc::new(MemoryStore::new()), &options(512));
-    create(&engine, "f", &small(20_000)).await;
-    add(&engine, "f", 0..20_000).await;
-    let dumping = tokio::task::spawn_blocking(move || {
-        let mut leaving = Leaving(3.into());
-        engine.dump(&name("f"), &mut leaving).unwrap();
-        leaving.0.get()
-    });
-    assert_eq!(dumping.await.unwrap(), 0);
+async fn version(engine: &Engine, filter: &str) -> FilterVersion {
+    engine.version(&name(filter)).await.unwrap().unwrap()
 }
 
 async fn take_in(engine: &Engine, bytes: Vec<u8>) -> Result<StagedFilter, RestoreError> {
@@ -88,7 +47,7 @@ async fn a_dump_is_promised_its_room_before_its_first_page_is_written() {
     let unbounded = engine(Arc::new(MemoryStore::new()), &options(1024));
     create(&unbounded, "f", &small(20_000)).await;
     add(&unbounded, "f", 0..20_000).await;
-    let (bytes, _) = dump(&unbounded, "f").await;
+    let bytes = dump(&unbounded, "f").await;
     let size = unbounded.filter_info(&name("f")).await.unwrap().slot_bytes;
     let mut options = options(1024);
     options.defaults.max_bytes_per_key = Some(size * 3 / 2);
@@ -170,7 +129,7 @@ async fn a_dump_restored_elsewhere_is_the_same_filter() {
     }
     let info = here.filter_info(&name("f")).await.unwrap();
     assert!(info.expansions > 0 && info.deletions > 100);
-    let (bytes, digest) = dump(&here, "f").await;
+    let bytes = dump(&here, "f").await;
 
     let store = MemoryStore::new();
     let there = engine(Arc::new(store.clone()), &options(1024));
@@ -179,12 +138,11 @@ async fn a_dump_restored_elsewhere_is_the_same_filter() {
         restore(&there, "g", &bytes, Replace::Nothing).await,
         Adopted::New(_)
     ));
-    assert_eq!(dump(&there, "g").await, (bytes.clone(), digest));
-    assert_eq!(there.digest(&name("g")).await.unwrap(), digest);
+    assert_eq!(content(&dump(&there, "g").await), content(&bytes));
     // After a restart, with other numbers for everything, too.
     there.halt();
     let again = engine(Arc::new(store), &options(1024));
-    assert_eq!(dump(&again, "g").await.1, digest);
+    assert_eq!(content(&dump(&again, "g").await), content(&bytes));
     let probes = batch(0..50_000);
     assert_eq!(
         here.count(&name("f"), &probes).await.unwrap(),
@@ -198,7 +156,10 @@ async fn a_dump_restored_elsewhere_is_the_same_filter() {
     for engine in [(&here, "f"), (&again, "g")] {
         add(engine.0, engine.1, 100_000..104_000).await;
     }
-    assert_eq!(dump(&here, "f").await.1, dump(&again, "g").await.1);
+    assert_eq!(
+        content(&dump(&here, "f").await),
+        content(&dump(&again, "g").await)
+    );
 }
 
 #[tokio::test]
@@ -210,15 +171,15 @@ async fn a_dump_is_the_same_whatever_was_checkpointed_and_resident() {
     let in_log = dump(&first, "f").await;
     first.shutdown().unwrap();
     let second = engine(Arc::new(store), &options(1024));
-    assert_eq!(dump(&second, "f").await, in_log);
+    assert_eq!(content(&dump(&second, "f").await), content(&in_log));
     add(&second, "f", [5000]).await;
-    assert_ne!(dump(&second, "f").await.1, in_log.1);
+    assert_ne!(content(&dump(&second, "f").await), content(&in_log));
     second
         .delete(&name("f"), &batch([5000]), None)
         .await
         .unwrap();
     // One more delete was counted.
-    assert_ne!(dump(&second, "f").await.1, in_log.1);
+    assert_ne!(content(&dump(&second, "f").await), content(&in_log));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -256,7 +217,7 @@ async fn a_dump_made_while_writes_go_on_is_a_state_between_two_of_them() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let before = added.load(Ordering::SeqCst);
-        let (bytes, digest) = dump(&writing, "f").await;
+        let bytes = dump(&writing, "f").await;
         let after = added.load(Ordering::SeqCst);
         let restored = restore(&reading, "f", &bytes, Replace::Anything).await;
         let (Adopted::New(info) | Adopted::Replaced(info)) = restored else {
@@ -264,7 +225,7 @@ async fn a_dump_made_while_writes_go_on_is_a_state_between_two_of_them() {
         };
         assert!((before..=after + 10).contains(&info.items) && info.items % 10 == 0);
         assert!(all_exist(&reading, "f", 0..info.items).await);
-        assert_eq!(dump(&reading, "f").await.1, digest);
+        assert_eq!(content(&dump(&reading, "f").await), content(&bytes));
     }
     stop.store(true, Ordering::Relaxed);
     writer.await.unwrap();
@@ -275,7 +236,7 @@ async fn what_is_altered_or_cut_leaves_nothing_behind() {
     let here = engine(Arc::new(MemoryStore::new()), &options(1024));
     create(&here, "f", &small(3000)).await;
     add(&here, "f", 0..5000).await;
-    let (bytes, _) = dump(&here, "f").await;
+    let bytes = dump(&here, "f").await;
     let store = MemoryStore::new();
     let there = engine(Arc::new(store.clone()), &options(1024));
     let step = bytes.len() / 60;
@@ -288,7 +249,10 @@ async fn what_is_altered_or_cut_leaves_nothing_behind() {
     }
     all_reclaimed(&store).await;
     assert_eq!(stored_bytes(&store, 0..400), 0);
-    assert_eq!(there.list_filters("", None, 10).await.unwrap().filters, []);
+    assert_eq!(
+        there.list_filters("", "", None, 10).await.unwrap().filters,
+        []
+    );
 }
 
 #[tokio::test]
@@ -296,7 +260,7 @@ async fn a_restore_that_a_crash_cut_off_is_cleaned_up_by_the_next_start() {
     let here = engine(Arc::new(MemoryStore::new()), &options(1024));
     create(&here, "f", &small(3000)).await;
     add(&here, "f", 0..4000).await;
-    let (bytes, _) = dump(&here, "f").await;
+    let bytes = dump(&here, "f").await;
     let store = MemoryStore::new();
     let there = engine(Arc::new(store.clone()), &options(1024));
     let staged = take_in(&there, bytes).await.unwrap();
@@ -321,7 +285,7 @@ async fn a_live_filter_is_replaced_only_as_asked_for() {
     let it = engine(Arc::new(store.clone()), &options(1024));
     create(&it, "rebuilt", &small(2000)).await;
     add(&it, "rebuilt", 1000..2000).await;
-    let (bytes, rebuilt) = dump(&it, "rebuilt").await;
+    let (bytes, rebuilt) = (dump(&it, "rebuilt").await, version(&it, "rebuilt").await);
     assert_eq!(
         restore(&it, "live", &bytes, Replace::Something).await,
         Adopted::Changed
@@ -336,19 +300,19 @@ async fn a_live_filter_is_replaced_only_as_asked_for() {
         restore(&it, "live", &bytes, Replace::Nothing).await,
         Adopted::Exists
     );
-    let before = it.digest(&name("live")).await.unwrap();
+    let before = version(&it, "live").await;
     add(&it, "live", [50]).await;
     assert_eq!(
         restore(&it, "live", &bytes, Replace::If(before)).await,
         Adopted::Changed
     );
     assert_eq!(items(&it, "live").await, 51);
-    let now = it.digest(&name("live")).await.unwrap();
+    let now = version(&it, "live").await;
     assert!(matches!(
         restore(&it, "live", &bytes, Replace::If(now)).await,
         Adopted::Replaced(_)
     ));
-    assert_eq!(it.digest(&name("live")).await.unwrap(), rebuilt);
+    assert_eq!(content(&dump(&it, "live").await), content(&bytes));
     assert!(all_exist(&it, "live", 1000..2000).await);
     add(&it, "live", 2000..2100).await;
     it.halt();
@@ -360,7 +324,106 @@ async fn a_live_filter_is_replaced_only_as_asked_for() {
         Adopted::Replaced(_)
     ));
     all_reclaimed(&store).await;
-    assert_eq!(again.digest(&name("live")).await.unwrap(), rebuilt);
+    assert_eq!(content(&dump(&again, "live").await), content(&bytes));
+}
+
+/// What comes between the look at a restore's condition and its commit.
+#[derive(Clone, Copy, Debug)]
+enum Between {
+    Replaced,
+    Added,
+    Deleted,
+    Restored,
+    Nothing,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_changes_a_filter_between_a_restores_condition_and_its_commit_has_it_refused() {
+    use Between::{Added, Deleted, Nothing, Replaced, Restored};
+    let with_values = FilterRequest {
+        value_bits: Some(4),
+        ..FilterRequest::default()
+    };
+    let entries = |items: std::ops::Range<u64>| {
+        let values: Arc<[u32]> = items.clone().map(|_| 3).collect();
+        (batch(items), values)
+    };
+    for (between, left) in [
+        (Replaced, 50),
+        (Added, 51),
+        (Deleted, 49),
+        (Restored, 10),
+        (Nothing, 20),
+    ] {
+        let gate = GatedStore::new(Arc::new(MemoryStore::new()));
+        let it = engine(Arc::new(gate.clone()), &options(1024));
+        let live = name("live");
+        for (filter, items) in [("live", 0..50), ("new", 100..120), ("third", 200..210)] {
+            create(&it, filter, &with_values).await;
+            let (filter, (items, values)) = (name(filter), entries(items));
+            let entries = Entries {
+                items: &items,
+                values: (&values).into(),
+            };
+            let added = it.add_values(&filter, entries, AddMode::Always, None);
+            assert!(added.await.is_ok());
+        }
+        let wanted = version(&it, "live").await;
+        let (new, third) = (dump(&it, "new").await, dump(&it, "third").await);
+        let (staged, other) = (take_in(&it, new).await, take_in(&it, third).await);
+
+        // The version is that of a moment ago while it is read.
+        gate.hold_first(Point::FilterRead);
+        let restoring = tokio::spawn({
+            let it = it.clone();
+            async move {
+                let live = name("live");
+                let restored = it.adopt(&live, staged.unwrap(), Replace::If(wanted));
+                restored.await.unwrap()
+            }
+        });
+        tokio::task::block_in_place(|| gate.await_arrival());
+        let (one, values) = entries(match between {
+            Added => 60..61,
+            _ => 7..8,
+        });
+        let entry = Entries {
+            items: &one,
+            values: (&values).into(),
+        };
+        match between {
+            Replaced => {
+                let to = Arc::<[u32]>::from([9]);
+                let replacement = Replacements {
+                    items: &one,
+                    from: (&values).into(),
+                    to: (&to).into(),
+                };
+                let replaced = it.replace_values(&live, replacement, None).await;
+                assert_eq!(replaced.unwrap().answer, [ReplaceResult::Replaced]);
+            }
+            Added => {
+                let added = it.add_values(&live, entry, AddMode::Always, None).await;
+                assert_eq!(added.unwrap().answer, [AddResult::Added]);
+            }
+            Deleted => {
+                let deleted = it.delete_values(&live, entry, None).await;
+                assert_eq!(deleted.unwrap().answer, [true]);
+            }
+            Restored => {
+                let adopted = it.adopt(&live, other.unwrap(), Replace::Anything).await;
+                assert!(matches!(adopted, Ok(Adopted::Replaced(_))), "{adopted:?}");
+            }
+            Nothing => {}
+        }
+        gate.open();
+        let restored = restoring.await.unwrap();
+        match between {
+            Nothing => assert!(matches!(restored, Adopted::Replaced(_)), "{restored:?}"),
+            _ => assert_eq!(restored, Adopted::Changed, "{between:?}"),
+        }
+        assert_eq!(items(&it, "live").await, left, "{between:?}");
+    }
 }
 
 #[tokio::test]
@@ -373,8 +436,8 @@ async fn an_adoption_of_unknown_outcome_is_taken_back() {
         add(&it, "live", 0..50).await;
         create(&it, "new", &small(100)).await;
         add(&it, "new", 100..120).await;
-        let (bytes, _) = dump(&it, "new").await;
-        let before = it.digest(&name("live")).await.unwrap();
+        let bytes = dump(&it, "new").await;
+        let before = version(&it, "live").await;
         let staged = take_in(&it, bytes.clone()).await.unwrap();
         gate.fail_commits(failing);
         let outcome = it.adopt(&name("live"), staged, Replace::Anything).await;
@@ -383,7 +446,7 @@ async fn an_adoption_of_unknown_outcome_is_taken_back() {
         add(&it, "live", [50]).await;
         assert_eq!(items(&it, "live").await, 51);
         it.delete(&name("live"), &batch([50]), None).await.unwrap();
-        assert_ne!(it.digest(&name("live")).await.unwrap(), before);
+        assert_ne!(version(&it, "live").await, before);
         it.halt();
         let again = engine(Arc::new(memory), &options(1024));
         assert_eq!(items(&again, "live").await, 50);
@@ -399,7 +462,7 @@ async fn before_a_hanging_commit(memory: &MemoryStore) -> (GatedStore, Engine, V
     add(&it, "live", 0..50).await;
     create(&it, "other", &small(3_000)).await;
     add(&it, "other", 1000..4000).await;
-    let (bytes, _) = dump(&it, "other").await;
+    let bytes = dump(&it, "other").await;
     (gate, it, bytes)
 }
 
@@ -488,14 +551,14 @@ async fn a_million_copies_survive_crash_restart_and_dump() {
         assert!(before.0[0] >= 1_000_000);
         assert_eq!(before.1, 1_002_000);
         // From the log, from the images, and from a log over images.
-        let (of_log, digest) = dump(&it, "f").await;
+        let of_log = dump(&it, "f").await;
         it.halt();
         it = open();
         assert_eq!(counted(it.clone()).await, before, "{request:?}");
         it.shutdown().unwrap();
         it = open();
         assert_eq!(counted(it.clone()).await, before, "{request:?}");
-        assert_eq!(dump(&it, "f").await, (of_log.clone(), digest));
+        assert_eq!(content(&dump(&it, "f").await), content(&of_log));
         add(&it, "f", [1_000_000]).await;
         let hot = batch(std::iter::repeat_n(1_000_000, 1));
         assert_eq!(
@@ -508,7 +571,7 @@ async fn a_million_copies_survive_crash_restart_and_dump() {
         let other = engine(Arc::new(MemoryStore::new()), &options(1024));
         restore(&other, "f", &of_log, Replace::Nothing).await;
         assert_eq!(counted(other.clone()).await, before, "{request:?}");
-        assert_eq!(dump(&other, "f").await, (of_log, digest));
+        assert_eq!(content(&dump(&other, "f").await), content(&of_log));
         for _ in 0..10 {
             let copies = batch(std::iter::repeat_n(1_000_000, 100_000));
             let deleted = other
@@ -524,38 +587,81 @@ async fn a_million_copies_survive_crash_restart_and_dump() {
 }
 
 #[tokio::test]
-async fn a_digest_is_found_out_at_its_pace_and_given_up_where_that_breaks() {
-    let it = engine(Arc::new(MemoryStore::new()), &options(1024));
-    create(&it, "f", &small(3000)).await;
-    add(&it, "f", 0..5000).await;
-    let (_, digest) = dump(&it, "f").await;
-    let paced = |most: usize| {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&asked);
-        let it = it.clone().paced(move || {
-            let asked = Arc::clone(&asked);
-            Box::new(move || match asked.fetch_add(1, Ordering::SeqCst) < most {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            })
-        });
-        (it, counted)
+async fn every_state_of_a_filter_has_a_version_of_its_own_whatever_is_changed() {
+    let started_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let memory = MemoryStore::new();
+    let mut it = engine(Arc::new(memory.clone()), &options(1024));
+    let with_values = FilterRequest {
+        value_bits: Some(4),
+        ..FilterRequest::default()
     };
-    let (hasty, asked) = paced(0);
-    let given_up = hasty.digest(&name("f")).await;
-    assert!(matches!(given_up, Err(EngineError::DeadlineExceeded)));
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
-    let (patient, asked) = paced(usize::MAX);
-    assert_eq!(patient.digest(&name("f")).await.unwrap(), digest);
-    let pages = asked.swap(0, Ordering::SeqCst);
-    assert!(pages > 1, "{pages}");
-    // As long as nothing changes it is known, and only so long.
-    assert_eq!(patient.digest(&name("f")).await.unwrap(), digest);
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
-    it.delete(&name("f"), &batch([0]), None).await.unwrap();
-    add(&it, "f", [7_000]).await;
-    let changed = patient.digest(&name("f")).await.unwrap();
-    assert!(asked.load(Ordering::SeqCst) > 1);
-    assert_eq!(changed, dump(&it, "f").await.1);
-    assert_ne!(changed, digest);
+    create(&it, "f", &with_values).await;
+    let entry = |value: u32| (batch([7]), Arc::<[u32]>::from([value]));
+    let mut seen = vec![version(&it, "f").await];
+    let (items, values) = entry(3);
+    let entries = Entries {
+        items: &items,
+        values: (&values).into(),
+    };
+    it.add_values(&name("f"), entries, AddMode::Always, None)
+        .await
+        .unwrap();
+    seen.push(version(&it, "f").await);
+    for (from, to) in [(3, 9), (9, 3), (3, 9)] {
+        let ((items, from), (_, to)) = (entry(from), entry(to));
+        let replacement = Replacements {
+            items: &items,
+            from: (&from).into(),
+            to: (&to).into(),
+        };
+        it.replace_values(&name("f"), replacement, None)
+            .await
+            .unwrap();
+        seen.push(version(&it, "f").await);
+    }
+    // Nothing changes, so nothing is another state.
+    assert!(all_exist(&it, "f", [7]).await);
+    let (gone, values) = (batch([8]), Arc::<[u32]>::from([3]));
+    let absent = Entries {
+        items: &gone,
+        values: (&values).into(),
+    };
+    it.delete_values(&name("f"), absent, None).await.unwrap();
+    it.halt();
+    it = engine(Arc::new(memory), &options(1024));
+    assert_eq!(version(&it, "f").await, *seen.last().unwrap());
+    for (number, version) in seen.iter().enumerate() {
+        assert_eq!(version.lineage, seen[0].lineage);
+        assert_eq!(version.changes, 1 + number as u64);
+        assert!(version.changed_at_ms >= started_ms.as_millis() as u64);
+        assert_eq!(FilterVersion::parse(&version.to_string()), Some(*version));
+    }
+    // The same bytes are another filter wherever they are taken in.
+    let bytes = dump(&it, "f").await;
+    restore(&it, "f", &bytes, Replace::Something).await;
+    let restored = version(&it, "f").await;
+    assert_ne!(restored.lineage, seen[0].lineage);
+    it.delete_filter(&name("f"), None).await.unwrap();
+    create(&it, "f", &with_values).await;
+    let created = version(&it, "f").await;
+    assert!(![seen[0].lineage, restored.lineage].contains(&created.lineage));
+    assert_eq!(it.version(&name("g")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_version_is_read_without_a_page() {
+    let memory = MemoryStore::new();
+    let before = engine(Arc::new(memory.clone()), &options(1024));
+    create(&before, "f", &small(20_000)).await;
+    add(&before, "f", 0..20_000).await;
+    before.shutdown().unwrap();
+    let metered = MeteredStore::new(Arc::new(memory));
+    let it = engine(Arc::new(metered.clone()), &options(1024));
+    let reads = metered.counts().reads;
+    for _ in 0..10 {
+        version(&it, "f").await;
+    }
+    assert_eq!(metered.counts().reads, reads);
+    assert!(all_exist(&it, "f", [7]).await);
+    assert!(metered.counts().reads > reads);
 }

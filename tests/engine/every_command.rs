@@ -2,16 +2,17 @@
 //! refused, and where the filter is full: after each of them all pages hold what their
 //! filters say, and the filters have all of it or none.
 
+use crate::memory::MemoryStore;
 use crate::support::{self, Random, create, items, kept, name, options};
-use cuckood::chain::params::{FilterRequest, LayoutKind};
+use cuckood::chain::params::{Attributes, Codes, FilterRequest, LayoutKind};
 use cuckood::engine::check::check;
 use cuckood::engine::{
     AddMode, AddOptions, AddResult, Adopted, Caller, Engine, EngineError, EngineOptions, Entries,
-    ItemOp, ItemResult, ItemStep, Replace, ReplaceResult, Replacements,
+    EntryValues, ImportId, ImportLines, ItemBatch, ItemOp, ItemResult, ItemStep, Replace,
+    ReplaceResult, Replacements, Rows,
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,8 +38,9 @@ struct Kind {
 
 impl Kind {
     fn new(name: &'static str, request: FilterRequest) -> Kind {
+        let of_rows = request.attributes.as_ref().map(|it| it.bits().into());
         Kind {
-            most_value: (1 << request.value_bits.unwrap_or(0)) - 1,
+            most_value: (1 << request.value_bits.or(of_rows).unwrap_or(0)) - 1,
             held: Vec::new(),
             name,
             request,
@@ -77,6 +79,11 @@ fn kinds() -> Vec<Kind> {
         value_bits: Some(value_bits),
         ..paged(width)
     };
+    let colours = (0..8).map(colour).collect();
+    let rows = FilterRequest {
+        attributes: Attributes::new(vec![("colour".to_owned(), Codes::Exact(colours))]).ok(),
+        ..paged(21)
+    };
     let window = FilterRequest {
         window_seconds: Some(2),
         window_resolution_seconds: Some(1),
@@ -91,8 +98,39 @@ fn kinds() -> Vec<Kind> {
         Kind::new("paged-32", paged(32)),
         Kind::new("values-16-1", values(16, 1)),
         Kind::new("values-32-16", values(32, 16)),
+        Kind::new("values-16-4-full", full(values(16, 4))),
+        Kind::new("rows", rows),
         Kind::new("window", window),
     ]
+}
+
+/// The label of a row, by its code.
+fn colour(code: u32) -> String {
+    format!("colour-{code}")
+}
+
+/// Entries as the engine takes them.
+struct Given {
+    items: ItemBatch,
+    values: Arc<[u32]>,
+    /// The same where values are rows.
+    rows: Option<Rows>,
+}
+
+impl Given {
+    fn values(&self) -> EntryValues<'_> {
+        match &self.rows {
+            Some(rows) => EntryValues::Rows(rows),
+            None => EntryValues::Values(&self.values),
+        }
+    }
+
+    fn entries(&self) -> Entries<'_> {
+        Entries {
+            items: &self.items,
+            values: self.values(),
+        }
+    }
 }
 
 /// What a change that was withdrawn, or refused, leaves to be found out.
@@ -117,7 +155,6 @@ struct Schedule {
 fn one_lane() -> EngineOptions {
     EngineOptions {
         lanes: 1,
-        checks_commits: true,
         ..options(512)
     }
 }
@@ -152,6 +189,23 @@ impl Schedule {
             entries.push((item, random.below(most + 1) as u32));
         }
         entries
+    }
+
+    fn given(&self, kind: usize, entries: &[Entry]) -> Given {
+        let rows = self.kinds[kind].request.attributes.as_ref().map(|_| {
+            let mut rows = Rows::default();
+            let attribute = rows.name("colour").unwrap();
+            for (_, code) in entries {
+                assert!(rows.push(attribute, colour(*code).as_bytes()));
+                rows.end_row();
+            }
+            rows
+        });
+        Given {
+            items: support::batch(entries.iter().map(|it| it.0)),
+            values: entries.iter().map(|it| it.1).collect(),
+            rows,
+        }
     }
 
     /// Takes some of what is held.
@@ -192,14 +246,16 @@ impl Schedule {
         }
     }
 
-    /// Waits until the lane has nothing to do any more.
+    /// Waits until the lane has nothing to do any more. Seen once, that may be while it
+    /// has taken a command and not yet suspended its plan; the tick after that waits
+    /// for the end of that turn.
     async fn settle(&mut self) {
         let depth = self.metrics.lane_queue_depth.with_label_values(&["0"]);
-        loop {
+        let mut idle = 0;
+        while idle < 2 {
             support::add(&self.engine, "tick", [0]).await;
-            if self.metrics.suspended_plans.get() == 0 && depth.get() == 0 {
-                return;
-            }
+            let is_idle = self.metrics.suspended_plans.get() == 0 && depth.get() == 0;
+            idle = if is_idle { idle + 1 } else { 0 };
         }
     }
 
@@ -231,23 +287,23 @@ impl Schedule {
     async fn add(&mut self, kind: usize, many: bool) {
         let (entries, patience) = (self.entries(kind, many), self.patience(kind, many));
         let (filter, has_values) = (name(self.kinds[kind].name), self.kinds[kind].most_value > 0);
-        let (batch, values) = batch(&entries);
+        let given = self.given(kind, &entries);
+        let mode = match !many && self.random.below(3) == 0 {
+            true => AddMode::OnlyIfAbsent,
+            false => AddMode::Always,
+        };
         let added = self.change(patience, async |engine| {
+            let options = AddOptions {
+                mode,
+                ..AddOptions::default()
+            };
             let added = match has_values {
                 true => {
-                    let entries = Entries {
-                        items: &batch,
-                        values: (&values).into(),
-                    };
                     engine
-                        .add_values(&filter, entries, AddMode::Always, None)
+                        .add_values(&filter, given.entries(), mode, None)
                         .await?
                 }
-                false => {
-                    engine
-                        .add(&filter, &batch, &AddOptions::default(), None)
-                        .await?
-                }
+                false => engine.add(&filter, &given.items, &options, None).await?,
             };
             Ok(added.answer)
         });
@@ -263,9 +319,47 @@ impl Schedule {
             match result {
                 AddResult::Added => self.kinds[kind].held.push(entry),
                 AddResult::Full(_) => self.seen[4] += 1,
-                other => assert!(self.kinds[kind].expires(), "{other:?}"),
+                AddResult::Exists => assert_eq!(mode, AddMode::OnlyIfAbsent),
+                AddResult::Refreshed => assert!(self.kinds[kind].expires()),
             }
         }
+    }
+
+    /// Adds with how far that has come, in several commits.
+    async fn import(&mut self, kind: usize) {
+        if self.kinds[kind].expires() || self.kinds[kind].may_be_full() {
+            return;
+        }
+        self.next += 1;
+        let import = ImportId::parse(&format!("import-{}", self.next)).unwrap();
+        let filter = name(self.kinds[kind].name);
+        let begun = self
+            .engine
+            .begin_import(&filter, &import, AddMode::Always)
+            .await;
+        let mut import = begun.unwrap();
+        for (first_line, is_last) in [(1, false), (1 + MANY, true)] {
+            let many = !is_last;
+            let entries = self.entries(kind, many);
+            let count = entries.len() as u32;
+            let given = self.given(kind, &entries);
+            let has_values = self.kinds[kind].most_value > 0;
+            let lines = ImportLines {
+                first_line,
+                count,
+                items: given.items,
+                values: match has_values {
+                    true => given.values.to_vec(),
+                    false => Vec::new(),
+                },
+                item_lines: (0..count).collect(),
+                is_last,
+                ..ImportLines::default()
+            };
+            import.commit(&lines).await.unwrap();
+            self.kinds[kind].held.extend(entries);
+        }
+        self.seen[0] += 1;
     }
 
     async fn delete(&mut self, kind: usize, many: bool) {
@@ -274,17 +368,11 @@ impl Schedule {
         }
         let (entries, patience) = (self.taken(kind, many), self.patience(kind, many));
         let (filter, has_values) = (name(self.kinds[kind].name), self.kinds[kind].most_value > 0);
-        let (batch, values) = batch(&entries);
+        let given = self.given(kind, &entries);
         let deleted = self.change(patience, async |engine| {
             let deleted = match has_values {
-                true => {
-                    let entries = Entries {
-                        items: &batch,
-                        values: (&values).into(),
-                    };
-                    engine.delete_values(&filter, entries, None).await?
-                }
-                false => engine.delete(&filter, &batch, None).await?,
+                true => engine.delete_values(&filter, given.entries(), None).await?,
+                false => engine.delete(&filter, &given.items, None).await?,
             };
             Ok(deleted.answer)
         });
@@ -301,66 +389,146 @@ impl Schedule {
         }
     }
 
-    async fn replace(&mut self, kind: usize) {
+    async fn replace(&mut self, kind: usize, many: bool) {
         let most = u64::from(self.kinds[kind].most_value);
         if most == 0 {
             return;
         }
-        let taken = self.taken(kind, false);
+        let (taken, patience) = (self.taken(kind, many), self.patience(kind, many));
         let to: Vec<Entry> = taken
             .iter()
             .map(|it| (it.0, self.random.below(most + 1) as u32))
             .collect();
-        let ((items, from), (_, into)) = (batch(&taken), batch(&to));
-        let entries = Replacements {
-            items: &items,
-            from: (&from).into(),
-            to: (&into).into(),
-        };
+        let (from, into) = (self.given(kind, &taken), self.given(kind, &to));
         let filter = name(self.kinds[kind].name);
-        let replaced = self.engine.replace_values(&filter, entries, None).await;
-        for ((before, after), result) in taken.iter().zip(&to).zip(replaced.unwrap().answer) {
-            let is_replaced = result == ReplaceResult::Replaced;
-            assert!(is_replaced || before == after, "{result:?}");
-            self.kinds[kind].held.push(*after);
+        let before = self.engine.version(&filter).await.unwrap();
+        let replaced = self.change(patience, async |engine| {
+            let replacements = Replacements {
+                items: &from.items,
+                from: from.values(),
+                to: into.values(),
+            };
+            let replaced = engine.replace_values(&filter, replacements, None).await?;
+            Ok(replaced.answer)
+        });
+        match replaced.await {
+            Became::Done(results) => {
+                for ((before, after), result) in taken.iter().zip(&to).zip(results) {
+                    let is_replaced = result == ReplaceResult::Replaced;
+                    // One that finds no room stays as it was.
+                    let is_full = matches!(result, ReplaceResult::Full(_));
+                    assert!(is_replaced || is_full || before == after, "{result:?}");
+                    let held = if is_full { before } else { after };
+                    self.kinds[kind].held.push(*held);
+                }
+            }
+            became => {
+                self.settle().await;
+                let is_done = self.engine.version(&filter).await.unwrap() != before;
+                match became {
+                    Became::Withdrawn => self.seen[2 + usize::from(is_done)] += 1,
+                    _ => {
+                        assert!(!is_done, "it was refused");
+                        self.seen[1] += 1;
+                    }
+                }
+                let held = if is_done { to } else { taken };
+                self.kinds[kind].held.extend(held);
+            }
         }
     }
 
-    /// Adds, asks and deletes in one commit.
-    async fn in_steps(&mut self, kind: usize) {
+    /// Adds, asks and deletes in one commit; or adds and asks so much that it takes
+    /// several slices.
+    async fn in_steps(&mut self, kind: usize, many: bool) {
         if self.kinds[kind].expires() || self.kinds[kind].most_value > 0 {
             return;
         }
-        let entries = self.entries(kind, false);
-        let (again, count) = (entries.clone(), entries.len());
-        let all: Vec<Entry> = entries
-            .iter()
-            .chain(&again)
-            .chain(&again)
+        let (entries, patience) = (self.entries(kind, many), self.patience(kind, many));
+        let count = entries.len();
+        let of_each = if many { 2 } else { 3 };
+        let all: Vec<Entry> = std::iter::repeat_n(&entries, of_each)
+            .flatten()
             .copied()
             .collect();
         let step = |op| ItemStep { op, items: count };
         let add = step(ItemOp::Add(AddMode::Always));
-        let steps: Arc<[ItemStep]> = [add, step(ItemOp::Count), step(ItemOp::Delete)].into();
+        let steps = [add, step(ItemOp::Count), step(ItemOp::Delete)];
+        let steps: Arc<[ItemStep]> = steps.into_iter().take(of_each).collect();
         let filter = name(self.kinds[kind].name);
-        let worked = self.change(None, async |engine| {
-            engine.work_in_steps(&filter, &steps, &batch(&all).0).await
+        let items = self.given(kind, &all).items;
+        let worked = self.change(patience, async |engine| {
+            engine.work_in_steps(&filter, &steps, &items).await
         });
-        let Became::Done(results) = worked.await else {
-            return;
-        };
         let added = |it: &&ItemResult| matches!(it, ItemResult::Added(AddResult::Added));
         let deleted = |it: &&ItemResult| matches!(it, ItemResult::Deleted(true));
+        let results = match worked.await {
+            Became::Done(results) => results,
+            became => {
+                let changed = if many { count as i64 } else { 0 };
+                if self.is_done(kind, &became, changed).await {
+                    self.kinds[kind].held.extend(entries);
+                }
+                return;
+            }
+        };
         let both = (
             results.iter().filter(added).count(),
             results.iter().filter(deleted).count(),
         );
         let is_full = self.kinds[kind].may_be_full();
-        // What found no room may be another's, which is deleted then: begin anew.
-        match is_full && both.0 != count {
-            true => self.anew(kind).await,
-            false => assert_eq!(both, (count, count)),
+        match (is_full && both.0 != count, many) {
+            // What found no room may be another's, which is deleted then: begin anew.
+            (true, _) => self.anew(kind).await,
+            (false, true) => {
+                assert_eq!(both, (count, 0));
+                self.kinds[kind].held.extend(entries);
+            }
+            (false, false) => assert_eq!(both, (count, count)),
         }
+    }
+
+    /// The filter goes, and comes again with its first items, or not at all.
+    async fn anew_with_items(&mut self, kind: usize) {
+        let filter = name(self.kinds[kind].name);
+        assert!(self.engine.delete_filter(&filter, None).await.is_ok());
+        self.kinds[kind].held.clear();
+        let request = self.kinds[kind].request.clone();
+        if self.kinds[kind].most_value == 0 {
+            let (entries, patience) = (self.entries(kind, true), self.patience(kind, true));
+            let given = self.given(kind, &entries);
+            let options = AddOptions {
+                create: Some(request.clone().into()),
+                ..AddOptions::default()
+            };
+            let added = self.change(patience, async |engine| {
+                let added = engine.add(&filter, &given.items, &options, None).await?;
+                Ok(added.answer)
+            });
+            let added = added.await;
+            self.settle().await;
+            let is_there = self.engine.has_filter(&filter).await.unwrap();
+            match added {
+                Became::Done(results) => {
+                    let results = entries.into_iter().zip(results);
+                    let added = results.filter(|it| it.1 == AddResult::Added);
+                    self.kinds[kind].held.extend(added.map(|it| it.0));
+                    return;
+                }
+                Became::Withdrawn => {
+                    self.seen[2 + usize::from(is_there)] += 1;
+                    if is_there {
+                        self.kinds[kind].held.extend(entries);
+                        return;
+                    }
+                }
+                Became::Refused => {
+                    assert!(!is_there, "it was refused");
+                    self.seen[1] += 1;
+                }
+            }
+        }
+        create(&self.engine, self.kinds[kind].name, &request).await;
     }
 
     async fn anew(&mut self, kind: usize) {
@@ -378,18 +546,18 @@ impl Schedule {
     /// The filter as it is comes in its own place.
     async fn dump_and_restore(&mut self, kind: usize) {
         let filter = name(self.kinds[kind].name);
-        let mut whole = support::Whole(Vec::new());
+        let mut whole = Vec::new();
         tokio::task::block_in_place(|| self.engine.dump(&filter, &mut whole)).unwrap();
-        let digest = self.engine.digest(&filter).await.unwrap();
+        let version = self.engine.version(&filter).await.unwrap().unwrap();
         let intake = self
             .engine
             .intake(&filter, Replace::Anything)
             .await
             .unwrap();
-        let staged = tokio::task::block_in_place(|| intake.dump(whole.0.as_slice())).unwrap();
+        let staged = tokio::task::block_in_place(|| intake.dump(whole.as_slice())).unwrap();
         let adopted = self
             .engine
-            .adopt(&filter, staged, Replace::If(digest))
+            .adopt(&filter, staged, Replace::If(version))
             .await;
         // A sweep may have come between.
         let is_in_place = matches!(adopted, Ok(Adopted::Replaced(_)));
@@ -407,24 +575,28 @@ impl Schedule {
 
     async fn step(&mut self) {
         let kind = self.random.below(self.kinds.len() as u64) as usize;
-        match self.random.below(24) {
+        match self.random.below(28) {
             0..=6 => self.add(kind, false).await,
             7..=9 => self.add(kind, true).await,
             10..=12 => self.delete(kind, false).await,
             13..=15 => self.delete(kind, true).await,
-            16 | 17 => self.replace(kind).await,
-            18 | 19 => self.in_steps(kind).await,
-            20 => {
+            16 | 17 => self.replace(kind, false).await,
+            18 => self.replace(kind, true).await,
+            19 => self.in_steps(kind, false).await,
+            20 => self.in_steps(kind, true).await,
+            21 => self.import(kind).await,
+            22 => {
                 let filter = name(self.kinds[kind].name);
                 let began = self.change(None, async |engine| engine.compact(&filter, None).await);
                 began.await;
             }
-            21 => {
+            23 => {
                 let (filter, ttl) = (name(self.kinds[kind].name), Some(1_000_000));
                 self.engine.set_ttl(&filter, ttl, None).await.unwrap();
             }
-            22 => self.dump_and_restore(kind).await,
-            _ if self.random.below(2) == 0 => self.anew(kind).await,
+            24 => self.dump_and_restore(kind).await,
+            25 => self.anew(kind).await,
+            26 => self.anew_with_items(kind).await,
             _ => self.restart().await,
         }
         self.settle().await;
@@ -434,11 +606,6 @@ impl Schedule {
             assert_eq!(items(&self.engine, filter).await, held as u64, "{filter}");
         }
     }
-}
-
-fn batch(entries: &[Entry]) -> (cuckood::engine::ItemBatch, Arc<[u32]>) {
-    let items = support::batch(entries.iter().map(|it| it.0));
-    (items, entries.iter().map(|it| it.1).collect())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,12 +1,10 @@
 //! Stores that refuse, lie about refusing, or are damaged.
 
 use crate::gated::{Failing, GatedStore};
-use crate::support::{
-    self, Whole, add, all_exist, batch, create, engine, exists, items, name, options,
-};
+use crate::memory::MemoryStore;
+use crate::support::{self, add, all_exist, batch, create, engine, exists, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddOptions, EngineError, Replace};
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -239,7 +237,7 @@ async fn open_filters_are_bounded_and_closed_ones_come_back() {
         assert!(all_exist(&engine, &format!("filter-{n}"), [n]).await);
     }
     let listed = engine
-        .list_filters("filter-1", None, 1000)
+        .list_filters("filter-1", "", None, 1000)
         .await
         .unwrap()
         .filters;
@@ -285,10 +283,10 @@ async fn the_pages_of_a_filter_whose_naming_is_taken_back_are_reclaimed_without_
         let engine = engine(Arc::new(store.clone()), &options(512));
         create(&engine, "f", &FilterRequest::default()).await;
         add(&engine, "f", 0..100).await;
-        let mut whole = Whole(Vec::new());
+        let mut whole = Vec::new();
         engine.dump(&name("f"), &mut whole).unwrap();
         let staged = engine.intake(&name("f"), Replace::Nothing).await.unwrap();
-        let staged = staged.dump(whole.0.as_slice()).unwrap();
+        let staged = staged.dump(whole.as_slice()).unwrap();
         store.fail_commits(failing);
         let named = engine.adopt(&name("g"), staged, Replace::Nothing).await;
         assert!(matches!(named, Err(EngineError::OutcomeUnknown(_))));

@@ -1,61 +1,69 @@
 //! Dumps of filters that can't be, whose checksums and digest are right.
 
-use crate::support::{self, Whole, add, create, name, options};
+use crate::memory::MemoryStore;
+use crate::support::{self, add, create, name, options};
+use cuckood::chain::meta::Chain;
 use cuckood::chain::params::FilterRequest;
+
 use cuckood::engine::{Engine, Replace, RestoreError};
-use cuckood::store::memory::MemoryStore;
-use sha2::{Digest, Sha256};
+use cuckood::file::{Header, Sums};
 use std::sync::Arc;
 
-/// Magic number and version.
-const START: usize = 9;
-/// Kind and length of a block, before its payload.
-const BLOCK_HEAD: usize = 5;
-const CHECKSUM: usize = 4;
+/// Lineage, changes and changed, at the end of a description.
+const VERSION: usize = 32;
 
 /// A dump, and where the description of its pages begins.
 struct Dump {
-    bytes: Vec<u8>,
-    /// The byte behind the description.
-    end: usize,
-    /// The number of lengths, which eight bytes each follow.
+    header: Header,
+    /// What stands behind the header, up to the checksums.
+    body: Vec<u8>,
+    /// Where the number of lengths stands, which eight bytes each follow.
     lengths: usize,
 }
 
 impl Dump {
     fn of(engine: &Engine, filter: &str) -> Dump {
-        let mut whole = Whole(Vec::new());
+        let mut whole = Vec::new();
         engine.dump(&name(filter), &mut whole).unwrap();
-        let length = u32::from_le_bytes(whole.0[START + 1..START + 5].try_into().unwrap());
-        let end = START + BLOCK_HEAD + length as usize;
-        // Behind the lengths are the changes.
-        let place = |n: usize| end - 8 - 8 * n - 1;
-        let counts = |&n: &usize| usize::from(whole.0[place(n)]) == n;
+        let header = Header::decode(&whole).unwrap();
+        let (parts, description) = (&header.parts, &header.description);
+        // Behind the lengths are the keys and the version.
+        let place = |n: usize| description.len() - VERSION - 8 - 8 * n - 1;
+        let counts = |&n: &usize| usize::from(description[place(n)]) == n;
         Dump {
             lengths: place((1..20).find(counts).unwrap()),
-            bytes: whole.0,
-            end,
+            body: whole[parts.pages_at as usize..parts.sums_at as usize].to_vec(),
+            header,
         }
     }
 
-    /// The same with other bytes at a place, under sums that are right.
+    /// The same with other bytes at a place of its description, and what follows from
+    /// them, under sums that are right.
     fn with(&self, at: usize, bytes: &[u8]) -> Vec<u8> {
-        assert!(at + bytes.len() <= self.end);
-        let mut forged = self.bytes.clone();
-        forged[at..at + bytes.len()].copy_from_slice(bytes);
-        let sum = crc32c::crc32c(&forged[START..self.end]);
-        forged[self.end..self.end + CHECKSUM].copy_from_slice(&sum.to_le_bytes());
-        let digest_block = forged.len() - CHECKSUM - 32 - BLOCK_HEAD;
-        let digest = Sha256::digest(&forged[..digest_block]);
-        let digest_at = digest_block + BLOCK_HEAD;
-        forged[digest_at..digest_at + 32].copy_from_slice(&digest);
-        let sum = crc32c::crc32c(&forged[digest_block..digest_at + 32]);
-        forged[digest_at + 32..].copy_from_slice(&sum.to_le_bytes());
+        let mut description = self.header.description.clone();
+        description[at..at + bytes.len()].copy_from_slice(bytes);
+        self.under(match Chain::from_portable(&description, u64::MAX) {
+            Ok(chain) => Header::of(&chain).unwrap(),
+            Err(_) => Header {
+                description,
+                ..self.header.clone()
+            },
+        })
+    }
+
+    fn under(&self, header: Header) -> Vec<u8> {
+        let mut forged = header.encode();
+        let mut sums = Sums::new(&forged, header.parts.blocks());
+        let mut body = self.body.clone();
+        body.resize((header.parts.sums_at - header.parts.pages_at) as usize, 0);
+        sums.update(&body);
+        forged.extend(body);
+        forged.extend(sums.finish().0);
         forged
     }
 
     fn number(&self, at: usize) -> u64 {
-        u64::from_le_bytes(self.bytes[at..at + 8].try_into().unwrap())
+        u64::from_le_bytes(self.header.description[at..at + 8].try_into().unwrap())
     }
 }
 
@@ -82,16 +90,21 @@ async fn what_cannot_be_of_a_filter_that_splits_pages_is_refused_whatever_its_su
     create(&engine, "grown", &request).await;
     add(&engine, "grown", 0..10_000).await;
     let dump = Dump::of(&engine, "grown");
+    let end = dump.header.description.len();
     // Behind each other, the lengths last: see docs/format.md.
     let merge_below = dump.lengths - 8;
-    let ghosts = merge_below - 8;
-    let copies = ghosts - 8;
+    let void_copies = merge_below - 8;
+    let copies = void_copies - 8;
     let items = copies - 8;
     let pointer = items - 4;
     let level = pointer - 1;
     let families = level - 4;
     let first_length = dump.lengths + 1;
-    assert_eq!((dump.bytes[level], dump.number(items)), (2, 10_000));
+    let keys = end - VERSION - 8;
+    assert_eq!(
+        (dump.header.description[level], dump.number(items)),
+        (2, 10_000)
+    );
     assert_eq!(take(&engine, &dump.with(level, &[2])).await, Ok(()));
 
     let many = 1u64 << 40;
@@ -107,12 +120,19 @@ async fn what_cannot_be_of_a_filter_that_splits_pages_is_refused_whatever_its_su
         ("more items than entries", items, &many.to_le_bytes()),
         ("copies that are not counted", copies, &plus_one(copies)),
         ("copies without number", copies, &[255; 8]),
-        ("more ghosts than entries", ghosts, &many.to_le_bytes()),
+        (
+            "more void copies than entries",
+            void_copies,
+            &many.to_le_bytes(),
+        ),
         (
             "a merge beyond all entries",
             merge_below,
             &many.to_le_bytes(),
         ),
+        ("counters that are not there", keys, &plus_one(keys)),
+        ("counters without number", keys, &[255; 8]),
+        ("a version", end - 1, &[1]),
         ("lengths that end too early", dump.lengths, &[40]),
         ("lengths behind the last", dump.lengths, &[1]),
         ("more entries than slots", first_length, &many.to_le_bytes()),
@@ -129,15 +149,28 @@ async fn what_cannot_be_of_a_filter_that_splits_pages_is_refused_whatever_its_su
     }
     // As many entries, but of other ages.
     let second_length = first_length + 8;
-    let mut ages = dump.bytes[first_length..second_length + 8].to_vec();
+    let mut ages = dump.header.description[first_length..second_length + 8].to_vec();
     ages[..8].copy_from_slice(&plus_one(first_length));
     ages[8..].copy_from_slice(&(dump.number(second_length) - 1).to_le_bytes());
-    let refused = take(&engine, &dump.with(first_length, &ages)).await;
-    println!("ages that are not the entries': {refused:?}");
-    assert!(refused.is_err());
+    let ages = dump.with(first_length, &ages);
+    // What readers are told is not what a server is.
+    let items = Header {
+        items: dump.header.items - 1,
+        ..dump.header.clone()
+    };
+    let without_key = dump.header.clone().without_key();
+    for (what, forged) in [
+        ("ages that are not the entries'", ages),
+        ("other items in the header", dump.under(items)),
+        ("no key", dump.under(without_key)),
+    ] {
+        let refused = take(&engine, &forged).await;
+        println!("{what}: {refused:?}");
+        assert!(refused.is_err(), "{what}");
+    }
     assert_eq!(
         engine
-            .list_filters("", None, 10)
+            .list_filters("", "", None, 10)
             .await
             .unwrap()
             .filters

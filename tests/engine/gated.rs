@@ -1,10 +1,10 @@
 //! A store whose operations can be held up or made to fail, so that tests
 //! drive an interleaving by hand.
 
+use crate::memory::MemoryStore;
 use cuckood::store::kv::{
     Batch, Caching, Change, Column, Durability, EachEntry, EachValue, Gauge, KeyRange, Reader,
 };
-use cuckood::store::memory::MemoryStore;
 use cuckood::store::{Condition, FrozenFile, FrozenStore, KeyValueStore, StoreError};
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex};
@@ -22,6 +22,8 @@ pub(crate) enum Point {
     /// A filter's name was looked up in a snapshot, its description is not
     /// read yet.
     FilterRead,
+    /// An answer that is kept, or what an import records, is about to be read.
+    SideRecordRead,
     /// A frozen file was opened, nothing of it is read yet.
     FrozenOpen,
     /// A frozen copy is asked for, nothing of it is made yet.
@@ -212,6 +214,9 @@ impl GatedStore {
         keys: &[&[u8]],
         each: EachValue<'_>,
     ) -> Result<(), StoreError> {
+        if column == Column::SideRecords {
+            self.pass(Point::SideRecordRead);
+        }
         let mut values = Vec::new();
         inner.get_many(column, keys, &mut |_, value| {
             values.push(value.map(<[u8]>::to_vec));

@@ -3,6 +3,7 @@
 //! memory.
 
 use crate::gated::{Failing, GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::support::{
     self, Random, add, batch, create, engine, exists, items, kept, name, options,
 };
@@ -11,7 +12,6 @@ use cuckood::engine::check::check;
 use cuckood::engine::{AddOptions, Engine, EngineError, EngineOptions};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

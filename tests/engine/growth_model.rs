@@ -2,13 +2,13 @@
 //! an exact multiset: with readers beside the writer, and with clean stops and crashes
 //! in between.
 
+use crate::memory::MemoryStore;
 use crate::support::{Random, add, batch, create, exists, in_parts, kept, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::check::check;
 use cuckood::engine::{AddOptions, AddResult, Engine, EngineOptions};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
-use cuckood::store::memory::MemoryStore;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -77,8 +77,9 @@ impl Shared {
 async fn read_until_stopped(shared: Arc<Shared>, seed: u64) {
     let mut random = Random(seed);
     while !shared.stop.load(Ordering::Relaxed) {
-        let life = shared.life.lock().unwrap().clone();
+        // What is in first: an engine that has ended knows nothing of what came later.
         let asked = shared.some(&mut random);
+        let life = shared.life.lock().unwrap().clone();
         let items = batch(asked.iter().map(|it| it.0));
         let found = life.engine.exists(&name("f"), &items).await;
         let counts = life.engine.count(&name("f"), &items).await;
@@ -299,11 +300,11 @@ async fn agrees_with_a_multiset(bits: u64, seed: u64, most: u64) {
     let metrics = &writer.metrics;
     let (splits, forced) = (metrics.page_splits.get(), metrics.forced_page_splits.get());
     println!(
-        "seed {seed}, {bits} bits: {} items added and deleted, {} checked beside them; pages {pages:?}, {splits} split, {forced} by force, {} merged, {} ghosts, {} evicted, {} questions asked again",
+        "seed {seed}, {bits} bits: {} items added and deleted, {} checked beside them; pages {pages:?}, {splits} split, {forced} by force, {} merged, {} void copies, {} evicted, {} questions asked again",
         writer.operations,
         writer.shared.checked.load(Ordering::Relaxed),
         metrics.page_merges.get(),
-        metrics.ghosts.get(),
+        metrics.void_copies.get(),
         metrics.cache_evictions.get(),
         metrics.read_retries.get(),
     );
@@ -311,11 +312,13 @@ async fn agrees_with_a_multiset(bits: u64, seed: u64, most: u64) {
         pages[0] > 3 * pages[1] && pages[2] > 3 * pages[1],
         "{pages:?}"
     );
-    // Ghosts outlive their items.
+    // Void copies outlive their items.
     let left = pages[3] - fewest;
-    assert!(left == 0 || metrics.ghosts.get() > 0, "{pages:?}");
+    assert!(left == 0 || metrics.void_copies.get() > 0, "{pages:?}");
     assert!(metrics.cache_evictions.get() > FRAMES);
-    assert!(100 * forced <= splits, "{forced} of {splits}");
+    // Which commands share a commit, and so what is split ahead of them, depends on the
+    // machine: of a few splits one may be forced.
+    assert!(forced <= splits.div_ceil(100), "{forced} of {splits}");
 }
 
 /// Items that a run goes up to. By hand more, with an optimised build:

@@ -1,13 +1,13 @@
 //! Imports: many commits, each with how far it goes.
 
 use crate::gated::{Failing, GatedStore};
+use crate::memory::MemoryStore;
 use crate::support::{self, Random, add, all_exist, create, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     AddMode, BadLine, Clock, Engine, EngineError, EngineOptions, Import, ImportId, ImportLines,
     ImportState, PROGRESS_KEPT_FOR,
 };
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

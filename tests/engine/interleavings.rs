@@ -1,10 +1,10 @@
 //! The interleavings that break simpler schemes, driven by hand.
 
 use crate::gated::{GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::support::{self, add, all_exist, create, engine, exists, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::Engine;
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::time::Duration;
 

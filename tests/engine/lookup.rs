@@ -1,14 +1,14 @@
 //! Lookup: as right as questions to one filter, for one batched read.
 
 use crate::gated::{GatedStore, Point};
-use crate::support::{Random, add, batch, create, engine, engine_on, name, options};
+use crate::memory::MemoryStore;
+use crate::metered::MeteredStore;
+use crate::support::{Random, add, batch, create, engine, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     Caller, Engine, EngineError, EngineOptions, FilterName, ItemBatch, LookupAnswer, LookupFilters,
     LookupMode,
 };
-use cuckood::store::PageStore;
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -97,12 +97,12 @@ async fn everything_cold_is_read_in_one_batch() {
     }
     first.shutdown().unwrap();
 
-    let metered = Arc::new(PageStore::open(Arc::new(memory)).unwrap());
+    let metered = MeteredStore::new(Arc::new(memory));
     let options = EngineOptions {
         max_open_filters: 100,
         ..options(1024)
     };
-    let second = engine_on(Arc::clone(&metered), &options);
+    let second = engine(Arc::new(metered.clone()), &options);
     let filters = LookupFilters::Prefix("f".to_owned());
     let before = metered.counts();
     let answer = look_up(&second, &filters, &batch([3, 100, 7]), LookupMode::All).await;

@@ -8,6 +8,8 @@
 )]
 
 mod backups;
+#[path = "../../crates/engine/tests/checked/mod.rs"]
+mod checked;
 mod checkpoints;
 mod clocks;
 mod compaction;
@@ -27,6 +29,10 @@ mod interleavings;
 #[path = "../api/listening.rs"]
 mod listening;
 mod lookup;
+#[path = "../../crates/pages/tests/memory/mod.rs"]
+mod memory;
+#[path = "../../crates/pages/tests/metered/mod.rs"]
+mod metered;
 mod model;
 mod old_data;
 mod readers;

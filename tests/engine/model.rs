@@ -1,10 +1,10 @@
 //! The whole engine against an exact multiset, with restarts between.
 
+use crate::memory::MemoryStore;
 use crate::support::{self, Random, batch, create, engine, in_parts, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddMode, AddOptions, AddResult, Engine, EngineError, EngineOptions};
 use cuckood::store::KeyValueStore;
-use cuckood::store::memory::MemoryStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use std::collections::BTreeMap;
 use std::sync::Arc;

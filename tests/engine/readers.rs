@@ -1,9 +1,9 @@
 //! Readers beside writers: no false negative, whatever moves.
 
+use crate::memory::MemoryStore;
 use crate::support::{self, Random, batch, create, engine, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::Engine;
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

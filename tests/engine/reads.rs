@@ -1,14 +1,14 @@
 //! How many pages a question reads when none is in memory.
 
-use crate::support::{add, batch, create, engine_on, name, options};
+use crate::metered::MeteredStore;
+use crate::support::{add, batch, create, engine, name, options};
 use cuckood::chain::params::FilterRequest;
-use cuckood::store::PageStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use std::sync::Arc;
 
-fn rocks(folder: &tempfile::TempDir) -> Arc<PageStore> {
+fn rocks(folder: &tempfile::TempDir) -> MeteredStore {
     let store = RocksStore::open(folder.path(), RocksOptions::default()).unwrap();
-    Arc::new(PageStore::open(Arc::new(store)).unwrap())
+    MeteredStore::new(Arc::new(store))
 }
 
 fn paged(capacity: u64) -> FilterRequest {
@@ -37,11 +37,14 @@ async fn an_absent_item_reads_one_page_and_an_eighth_in_one_batch() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         let store = rocks(&folder);
-        let engine = engine_on(Arc::clone(&store), &options(256));
+        let engine = engine(Arc::new(store.clone()), &options(256));
         create(&engine, "f", &request).await;
         for first in 0..100 {
             add(&engine, "f", first * 20..(first + 1) * 20).await;
         }
+        // A checkpoint reads the images of pages that were evicted before it.
+        engine.shutdown().unwrap();
+        let engine = self::engine(Arc::new(store.clone()), &options(256));
         let before = store.counts();
         let questions = 40_000u64;
         for number in 0..questions {
@@ -67,7 +70,7 @@ async fn a_longer_chain_reads_as_many_pages_from_each_sub_filter() {
             let folder = tempfile::tempdir().unwrap();
             let store = rocks(&folder);
             let large = options(16_384);
-            let filling = engine_on(Arc::clone(&store), &large);
+            let filling = engine(Arc::new(store.clone()), &large);
             create(&filling, "f", &classic(capacity)).await;
             let mut next = 0;
             while filling
@@ -86,7 +89,7 @@ async fn a_longer_chain_reads_as_many_pages_from_each_sub_filter() {
             let (mut pages, mut reads) = (0, 0);
             let questions = 2_000u64;
             for number in 0..questions {
-                let cold = engine_on(Arc::clone(&store), &options(256));
+                let cold = engine(Arc::new(store.clone()), &options(256));
                 let before = store.counts();
                 let absent = batch([number + (1 << 40)]);
                 cold.exists(&name("f"), &absent).await.unwrap();

@@ -1,13 +1,13 @@
 //! Requests that are sent again with the same key.
 
 use crate::gated::{Failing, GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::support::{self, Random, add, batch, create, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     ANSWER_KEPT_FOR, AddOptions, AddResult, Answered, Clock, Created, Engine, EngineError,
     EngineOptions, IdempotencyKey, NewFilter,
 };
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,6 +16,7 @@ fn retry(key: u8) -> Option<IdempotencyKey> {
     Some(IdempotencyKey {
         key: [key; 32],
         fingerprint: [1; 32],
+        kept_for: ANSWER_KEPT_FOR,
     })
 }
 
@@ -274,7 +275,23 @@ async fn when_no_more_can_be_kept_new_keys_are_refused_and_old_ones_answered() {
         }
         assert!(kept < 200, "the bound was never reached");
     };
-    assert!(matches!(refused, EngineError::RetriesFull), "{refused}");
+    // All of them are kept for a day.
+    let EngineError::RetriesFull {
+        bound,
+        lasting,
+        first_ends_in,
+    } = refused
+    else {
+        panic!("{refused}");
+    };
+    assert_eq!((bound, first_ends_in), (5_000, 24 * 3600 + 1));
+    assert_eq!(
+        lasting,
+        support::kept(&memory)
+            .side_record_totals()
+            .unwrap()
+            .retry_bytes
+    );
     assert!((20..40).contains(&kept), "{kept} answers");
     assert!(
         support::kept(&memory)
@@ -288,7 +305,7 @@ async fn when_no_more_can_be_kept_new_keys_are_refused_and_old_ones_answered() {
     for engine in [&engine, &again] {
         let refused = keyed_add(engine, 250, [1]).await;
         assert!(
-            matches!(refused, Err(EngineError::RetriesFull)),
+            matches!(refused, Err(EngineError::RetriesFull { .. })),
             "{refused:?}"
         );
         assert!(keyed_add(engine, 0, [0]).await.unwrap());
@@ -391,4 +408,200 @@ async fn whatever_happens_each_key_counts_once() {
     }
     store.fail_commits(Failing::Nothing);
     assert_eq!(items(&engine, "f").await, 60);
+}
+
+fn retry_for(key: u8, kept_for: Duration) -> Option<IdempotencyKey> {
+    retry(key).map(|retry| IdempotencyKey { kept_for, ..retry })
+}
+
+/// Adds one item; whether it was answered by an earlier request.
+async fn add_for(engine: &Engine, key: u8, kept_for: Duration) -> Result<bool, EngineError> {
+    let (filter, items) = (name("f"), batch([u64::from(key)]));
+    let retry = retry_for(key, kept_for);
+    let options = AddOptions::default();
+    let added = engine.add(&filter, &items, &options, retry).await?;
+    Ok(added.replayed)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_answer_is_kept_exactly_as_long_as_its_request_said() {
+    for seed in 0..4 {
+        println!("seed {seed}");
+        agrees_with_a_list_of_ends(seed).await;
+    }
+}
+
+async fn agrees_with_a_list_of_ends(seed: u64) {
+    let mut random = Random(seed);
+    let (mut memory, (options, now_ms)) = (MemoryStore::new(), clocked());
+    let mut engine = support::engine(Arc::new(memory.clone()), &options);
+    create(&engine, "f", &FilterRequest::default()).await;
+    // A second, what clients ask for, the bound, and more than that, which is the bound.
+    let lifetimes = [1, 2, 90, 24 * 3600, 25 * 3600].map(Duration::from_secs);
+    let mut ends: [Option<u64>; 8] = [None; 8];
+    let mut made = 0;
+    for step in 0..1_000 {
+        let now = now_ms.load(Ordering::SeqCst);
+        match random.below(10) {
+            0..6 => {
+                let key = random.below(8) as usize;
+                let kept_for = lifetimes[random.below(5) as usize];
+                let is_kept = ends[key].is_some_and(|end| now < end);
+                let replayed = add_for(&engine, key as u8, kept_for).await.unwrap();
+                assert_eq!(replayed, is_kept, "step {step}, key {key}");
+                if !replayed {
+                    made += 1;
+                    ends[key] = Some(now + kept_for.min(ANSWER_KEPT_FOR).as_millis() as u64);
+                }
+            }
+            // To an end, and the moment before it and after it.
+            6..8 => {
+                let Some(end) = ends[random.below(8) as usize] else {
+                    continue;
+                };
+                let at = end - 1 + random.below(3);
+                now_ms.store(now.max(at), Ordering::SeqCst);
+            }
+            8 => {
+                now_ms.fetch_add(random.below(1_500), Ordering::SeqCst);
+            }
+            _ => match random.below(20) {
+                // What has ended is removed by and by.
+                0 => tokio::time::sleep(Duration::from_millis(600)).await,
+                // A crash forgets none.
+                1 => {
+                    memory = memory.fork();
+                    engine = support::engine(Arc::new(memory.clone()), &options);
+                }
+                _ => {}
+            },
+        }
+    }
+    assert_eq!(items(&engine, "f").await, made);
+    now_ms.fetch_add(ANSWER_KEPT_FOR.as_millis() as u64, Ordering::SeqCst);
+    until_nothing_is_kept(&memory).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_answer_that_ends_while_a_retry_is_under_way_is_given_to_it() {
+    let (memory, (options, now_ms)) = (MemoryStore::new(), clocked());
+    let store = GatedStore::new(Arc::new(memory.clone()));
+    let engine = support::engine(Arc::new(store.clone()), &options);
+    create(&engine, "f", &FilterRequest::default()).await;
+    let second = Duration::from_secs(1);
+    for key in [1, 2] {
+        assert!(!add_for(&engine, key, second).await.unwrap());
+    }
+    // It comes in the last moment, and is about to look.
+    now_ms.fetch_add(999, Ordering::SeqCst);
+    store.hold_first(Point::SideRecordRead);
+    let retry = tokio::spawn({
+        let engine = engine.clone();
+        async move { add_for(&engine, 1, second).await }
+    });
+    tokio::task::block_in_place(|| store.await_arrival());
+    now_ms.fetch_add(1, Ordering::SeqCst);
+    let of_one = support::kept(&memory)
+        .side_record_totals()
+        .unwrap()
+        .retry_bytes
+        / 2;
+    for _ in 0..200 {
+        if support::kept(&memory)
+            .side_record_totals()
+            .unwrap()
+            .retry_bytes
+            == of_one
+        {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // The other one is removed, this one waits for the one who asks for it.
+    assert_eq!(
+        support::kept(&memory)
+            .side_record_totals()
+            .unwrap()
+            .retry_bytes,
+        of_one
+    );
+    store.open();
+    assert!(retry.await.unwrap().unwrap());
+    assert_eq!(items(&engine, "f").await, 2);
+    until_nothing_is_kept(&memory).await;
+    assert!(!add_for(&engine, 1, second).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_comes_again_when_a_refusal_said_finds_room() {
+    let (memory, (mut options, now_ms)) = (MemoryStore::new(), clocked());
+    options.max_retry_bytes = 5_000;
+    let engine = support::engine(Arc::new(memory.clone()), &options);
+    create(&engine, "f", &FilterRequest::default()).await;
+    // Most of it is taken for a day, the rest for seconds.
+    for key in 0..20 {
+        assert!(!add_for(&engine, key, ANSWER_KEPT_FOR).await.unwrap());
+    }
+    let mut key = 20;
+    let refused = loop {
+        let kept_for = Duration::from_secs(30 + u64::from(key));
+        match add_for(&engine, key, kept_for).await {
+            Ok(_) => key += 1,
+            Err(error) => break error,
+        }
+    };
+    let again = support::engine(Arc::new(memory.fork()), &options);
+    let refused_again = add_for(&again, key, ANSWER_KEPT_FOR).await.unwrap_err();
+    for refused in [refused, refused_again] {
+        let EngineError::RetriesFull {
+            lasting,
+            first_ends_in,
+            ..
+        } = refused
+        else {
+            panic!("{refused}");
+        };
+        assert_eq!(first_ends_in, 51);
+        let all = support::kept(&memory)
+            .side_record_totals()
+            .unwrap()
+            .retry_bytes;
+        assert_eq!(lasting, all / u64::from(key) * 20);
+    }
+    // Not a second earlier, but then, as soon as it is removed.
+    now_ms.fetch_add(49_000, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    assert!(add_for(&engine, key, ANSWER_KEPT_FOR).await.is_err());
+    now_ms.fetch_add(2_000, Ordering::SeqCst);
+    for _ in 0..100 {
+        if add_for(&engine, key, ANSWER_KEPT_FOR).await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("there was no room");
+}
+
+/// As many as a server takes in a fraction of a second end at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn thousands_of_answers_that_end_at_once_are_removed_within_moments() {
+    let (memory, (mut options, now_ms)) = (MemoryStore::new(), clocked());
+    options.max_retry_bytes = 64 << 20;
+    let engine = support::engine(Arc::new(memory.clone()), &options);
+    create(&engine, "f", &FilterRequest::default()).await;
+    let (filter, one, options) = (name("f"), batch([1]), AddOptions::default());
+    for number in 0..10_000_u64 {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&number.to_le_bytes());
+        let retry = IdempotencyKey {
+            key,
+            ..retry_for(0, Duration::from_secs(1)).unwrap()
+        };
+        engine
+            .add(&filter, &one, &options, Some(retry))
+            .await
+            .unwrap();
+    }
+    now_ms.fetch_add(1_000, Ordering::SeqCst);
+    until_nothing_is_kept(&memory).await;
 }

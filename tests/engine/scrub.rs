@@ -1,7 +1,8 @@
 //! Everything is read again and again while filters change, and nothing but
 //! damage is called damage.
 
-use crate::support::{Whole, add, batch, create, kept, name, options};
+use crate::memory::MemoryStore;
+use crate::support::{add, batch, create, kept, name, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::check::check;
 use cuckood::engine::{
@@ -11,7 +12,6 @@ use cuckood::metrics::Metrics;
 use cuckood::page::{FilterId, Ordinal, PageId, PageIndex};
 use cuckood::store::PageStore;
 use cuckood::store::format::StoredValue;
-use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -59,10 +59,10 @@ async fn copies_under_the_smallest_keys_are_no_fault() {
         let added = engine.add(&filter, &copies, &always, None).await;
         assert_eq!(added.unwrap().answer, [AddResult::Added; 10]);
         check(&kept(&memory)).unwrap();
-        let mut dump = Whole(Vec::new());
+        let mut dump = Vec::new();
         engine.dump(&name("f"), &mut dump).unwrap();
         let intake = engine.intake(&name("g"), Replace::Nothing).await.unwrap();
-        let staged = intake.dump(dump.0.as_slice()).unwrap();
+        let staged = intake.dump(dump.as_slice()).unwrap();
         let adopted = engine.adopt(&name("g"), staged, Replace::Nothing).await;
         assert!(matches!(adopted, Ok(Adopted::New(_))));
         let one = ItemBatch::of(item.as_bytes());

@@ -2,15 +2,16 @@
 //! leave when they are dropped, and that slicing changes nothing.
 
 use crate::gated::{Failing, GatedStore, Point};
-use crate::support::{Whole, add, all_exist, batch, create, exists, items, name, options};
+use crate::memory::MemoryStore;
+use crate::support::{add, all_exist, batch, create, exists, items, name, options};
 use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
 use cuckood::engine::{
-    AddOptions, AddResult, Caller, Clock, DiskReserve, Engine, EngineError, EngineOptions,
-    IdempotencyKey, NewFilter, Replace,
+    ANSWER_KEPT_FOR, AddOptions, AddResult, Caller, Clock, DiskReserve, Engine, EngineError,
+    EngineOptions, IdempotencyKey, NewFilter, Replace,
 };
+use cuckood::file::FileView;
 use cuckood::metrics::Metrics;
 use cuckood::store::disk::DiskSpace;
-use cuckood::store::memory::MemoryStore;
 use cuckood::store::{Condition, PageStore};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -227,9 +228,9 @@ async fn a_plan_whose_filter_is_replaced_is_dropped_and_done_to_the_one_in_its_p
     add(&it.engine, "other", [MANY, MANY + 1]).await;
     let engine = it.engine.clone();
     let dump = tokio::task::spawn_blocking(move || {
-        let mut whole = Whole(Vec::new());
+        let mut whole = Vec::new();
         engine.dump(&name("other"), &mut whole).unwrap();
-        whole.0
+        whole
     });
     let (intake, bytes) = (
         it.engine
@@ -293,6 +294,7 @@ async fn a_plan_is_dropped_at_its_deadline_and_its_key_may_be_used_for_the_same_
     let key = Some(IdempotencyKey {
         key: [7; 32],
         fingerprint: [1; 32],
+        kept_for: ANSWER_KEPT_FOR,
     });
     let caller = Caller {
         deadline: Some(Instant::now() + Duration::from_secs(3600)),
@@ -551,9 +553,9 @@ async fn the_same_commands_give_the_same_filter_however_they_are_sliced() {
     let digest = |it: &Bench| {
         let engine = it.engine.clone();
         tokio::task::spawn_blocking(move || {
-            let mut whole = Whole(Vec::new());
+            let mut whole = Vec::new();
             engine.dump(&name("grown"), &mut whole).unwrap();
-            whole.0
+            whole
         })
     };
     let request = FilterRequest {
@@ -596,7 +598,10 @@ async fn the_same_commands_give_the_same_filter_however_they_are_sliced() {
     }
     let [sliced, at_once] = [digest(&engines[0]).await, digest(&engines[1]).await];
     assert!(engines[0].metrics.plan_slices.get() > engines[1].metrics.plan_slices.get() + 4);
-    assert!(sliced.unwrap() == at_once.unwrap());
+    assert_eq!(
+        FileView::open(sliced.unwrap()).unwrap().verify().unwrap(),
+        FileView::open(at_once.unwrap()).unwrap().verify().unwrap()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]

@@ -1,14 +1,12 @@
 //! What the engine tests share: engines of a convenient size, items, crashes.
 
+use crate::memory::MemoryStore;
 use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
 use cuckood::engine::{
-    AddOptions, AddResult, Digest, DumpSink, Engine, EngineError, EngineOptions, FilterName,
-    ItemBatch,
+    AddOptions, AddResult, Engine, EngineError, EngineOptions, FilterName, ItemBatch,
 };
 use cuckood::metrics::Metrics;
-use cuckood::store::memory::MemoryStore;
 use cuckood::store::{KeyValueStore, PageStore};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -25,6 +23,7 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
         },
         checkpoint_slice_bytes: 8 * PAGE_BYTES,
         max_dirty_bytes: frames / 4 * PAGE_BYTES,
+        after_commit: Some(crate::checked::after_commit),
         ..EngineOptions::with_cache(frames * PAGE_BYTES)
     }
 }
@@ -131,19 +130,5 @@ impl Random {
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
-    }
-}
-
-/// Takes a whole dump.
-pub(crate) struct Whole(pub(crate) Vec<u8>);
-
-impl DumpSink for Whole {
-    fn begin(&mut self, _: Digest, _: u64) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
-    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
-        self.0.extend(bytes);
-        ControlFlow::Continue(())
     }
 }

@@ -1,6 +1,7 @@
 //! Filters whose items have values, against an exact model of items and values:
 //! through growth, contraction, restarts and crashes.
 
+use crate::memory::MemoryStore;
 use crate::support::{self, Random, engine, items, kept, name, options};
 use cuckood::chain::params::{Attributes, Codes, FilterRequest, LayoutKind};
 use cuckood::engine::check::check;
@@ -8,7 +9,6 @@ use cuckood::engine::{
     AddMode, AddResult, Engine, EngineError, Entries, EntryValues, ItemBatch, Listed,
     ReplaceResult, Replacements, Rows, Where,
 };
-use cuckood::store::memory::MemoryStore;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,15 +1,29 @@
 //! Who waits for whose I/O, and who must not.
 
 use crate::gated::{GatedStore, Point};
-use crate::support::{
-    self, add, all_exist, batch, create, engine, engine_on, exists, name, options,
-};
+use crate::memory::MemoryStore;
+use crate::metered::MeteredStore;
+use crate::support::{self, add, all_exist, batch, create, engine, exists, name, options};
 use cuckood::chain::params::FilterRequest;
-use cuckood::engine::AddOptions;
-use cuckood::store::PageStore;
-use cuckood::store::memory::MemoryStore;
+use cuckood::engine::{AddOptions, FilterInfo};
+use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::time::Duration;
+
+#[tokio::test]
+async fn a_filter_that_is_open_is_described_at_once() {
+    let engine = engine(Arc::new(MemoryStore::new()), &options(4096));
+    create(&engine, "f", &FilterRequest::default()).await;
+    add(&engine, "f", 0..100).await;
+    let name = name("f");
+    let described = engine.filter_in_memory(&name).now_or_never();
+    let whole = engine.filter_info(&name).await.unwrap();
+    let expected = FilterInfo {
+        disk_bytes: 0,
+        ..whole
+    };
+    assert_eq!(described.unwrap().unwrap(), expected);
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cold_request_reads_all_its_pages_over_all_sub_filters_in_one_batch() {
@@ -34,8 +48,8 @@ async fn a_cold_request_reads_all_its_pages_over_all_sub_filters_in_one_batch() 
     assert_eq!(sub_filters, 3);
     tokio::task::block_in_place(|| before.shutdown().unwrap());
 
-    let store = Arc::new(PageStore::open(Arc::new(memory)).unwrap());
-    let engine = engine_on(Arc::clone(&store), &options(4096));
+    let store = MeteredStore::new(Arc::new(memory));
+    let engine = engine(Arc::new(store.clone()), &options(4096));
     assert_eq!(
         store.counts().pages_read,
         0,
@@ -125,10 +139,10 @@ async fn a_cold_filter_holds_up_neither_resident_readers_nor_other_filters_of_it
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_forced_write_serves_all_who_waited_for_it() {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let metered = Arc::new(PageStore::open(Arc::new(store.clone())).unwrap());
+    let metered = MeteredStore::new(Arc::new(store.clone()));
     let mut options = options(512);
     options.lanes = 1;
-    let engine = engine_on(Arc::clone(&metered), &options);
+    let engine = engine(Arc::new(metered.clone()), &options);
     create(&engine, "f", &FilterRequest::default()).await;
     add(&engine, "f", [0]).await;
     store.hold_first(Point::CommitDone);

@@ -2,13 +2,13 @@
 //! through growth, silences, contraction, restarts and crashes, by a clock that the
 //! tests set.
 
+use crate::memory::MemoryStore;
 use crate::support::{self, Random, engine, kept, name, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::check::check;
 use cuckood::engine::{
     AddMode, AddOptions, AddResult, Clock, Engine, EngineError, EngineOptions, ItemStep,
 };
-use cuckood::store::memory::MemoryStore;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -191,13 +191,7 @@ async fn agrees_with_the_record(shape: Shape, seed: u64) {
     );
     assert!(100 * risen[0] <= 4 * risen[1] + 100, "{risen:?}");
     let window = now.filter_info(&name("f")).await.unwrap();
-    let by_epoch: u64 = window
-        .window
-        .unwrap()
-        .epochs
-        .iter()
-        .map(|it| it.items)
-        .sum();
+    let by_epoch: u64 = window.epochs.unwrap().iter().map(|it| it.items).sum();
     assert_eq!(by_epoch, window.items);
     tokio::task::block_in_place(|| now.shutdown().unwrap());
     check(&kept(&world.memory)).unwrap();

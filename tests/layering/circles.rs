@@ -1,4 +1,5 @@
-//! Circles: files that import each other, directly or through others.
+//! Circles: files and rooms that import each other, directly or through others. A
+//! room is a folder, with the file of its name beside it.
 //!
 //! A file imports another if it names an item that is defined there. A name
 //! that a module only hands on counts where it is defined, so a `mod.rs` that
@@ -23,8 +24,12 @@ struct File {
     names: Vec<Vec<String>>,
 }
 
-/// The groups of files that import each other, each with what ties it.
-pub(crate) fn circles(sources: &[Source]) -> Vec<String> {
+/// How deep the folders are that a path tells apart; beyond it, all is one.
+pub(crate) const FILES: usize = usize::MAX;
+
+/// The groups that import each other of rooms so deep, or of files, each with what
+/// ties it.
+pub(crate) fn circles(sources: &[Source], depth: usize) -> Vec<String> {
     let files: Vec<File> = sources.iter().map(File::read).collect();
     let by_module: BTreeMap<&[String], usize> = files
         .iter()
@@ -35,26 +40,32 @@ pub(crate) fn circles(sources: &[Source]) -> Vec<String> {
         files: &files,
         by_module,
     };
-    let imports: Vec<BTreeMap<usize, BTreeSet<String>>> =
-        (0..files.len()).map(|file| names.imports(file)).collect();
+    let room = |file: usize| &files[file].module[..files[file].module.len().min(depth)];
+    let rooms: BTreeSet<&[String]> = (0..files.len()).map(room).collect();
+    let rooms: Vec<&[String]> = rooms.into_iter().collect();
+    let number = |file| rooms.binary_search(&room(file)).unwrap();
+    let mut imports = vec![BTreeSet::new(); rooms.len()];
+    let mut ties: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
+    for file in 0..files.len() {
+        for (other, names) in names.imports(file) {
+            let tie = (number(file), number(other));
+            if tie.0 == tie.1 {
+                continue;
+            }
+            imports[tie.0].insert(tie.1);
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let (from, to) = (&sources[file].name, &sources[other].name);
+            let line = format!("\n  {from} -> {to}: {}", names.join(", "));
+            ties.entry(tie).or_default().push(line);
+        }
+    }
     strongly_connected(&imports)
         .into_iter()
         .map(|circle| {
-            let mut text = format!("{} files:", circle.len());
-            for &file in &circle {
-                for (other, names) in &imports[file] {
-                    if circle.contains(other) {
-                        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                        text += &format!(
-                            "\n  {} -> {}: {}",
-                            sources[file].name,
-                            sources[*other].name,
-                            names.join(", ")
-                        );
-                    }
-                }
-            }
-            text
+            let within = |(from, to): &(usize, usize)| circle.contains(from) && circle.contains(to);
+            let ties = ties.iter().filter(|(tie, _)| within(tie));
+            let ties: String = ties.map(|(_, lines)| lines.concat()).collect();
+            format!("{} of them:{ties}", circle.len())
         })
         .collect()
 }
@@ -255,7 +266,7 @@ fn is_public(tokens: &[TokenTree], at: usize) -> bool {
 
 /// Groups of more than one file in which each can be reached from each
 /// (Tarjan, "Depth-first search and linear graph algorithms", 1972).
-fn strongly_connected(imports: &[BTreeMap<usize, BTreeSet<String>>]) -> Vec<BTreeSet<usize>> {
+fn strongly_connected(imports: &[BTreeSet<usize>]) -> Vec<BTreeSet<usize>> {
     let mut search = Search {
         imports,
         number: vec![None; imports.len()],
@@ -273,7 +284,7 @@ fn strongly_connected(imports: &[BTreeMap<usize, BTreeSet<String>>]) -> Vec<BTre
 }
 
 struct Search<'a> {
-    imports: &'a [BTreeMap<usize, BTreeSet<String>>],
+    imports: &'a [BTreeSet<usize>],
     number: Vec<Option<usize>>,
     low: Vec<usize>,
     stack: Vec<usize>,
@@ -288,7 +299,7 @@ impl Search<'_> {
         self.number[file] = Some(number);
         self.low[file] = number;
         self.stack.push(file);
-        for &other in self.imports[file].keys() {
+        for &other in &self.imports[file] {
             match self.number[other] {
                 None => {
                     self.visit(other);
@@ -314,12 +325,12 @@ impl Search<'_> {
 mod tests {
     use super::*;
 
-    fn found(files: &[(&str, &str)]) -> Vec<String> {
+    fn found(files: &[(&str, &str)], depth: usize) -> Vec<String> {
         let sources: Vec<Source> = files
             .iter()
             .map(|(name, text)| Source::parse(name, text))
             .collect();
-        circles(&sources)
+        circles(&sources, depth)
     }
 
     #[test]
@@ -331,13 +342,16 @@ mod tests {
             "use super::{a::{A as Other}}; pub struct B(Other);",
             "pub struct B; fn f() { use super::a::A; }",
         ] {
-            let circle = found(&[
-                ("room/mod.rs", "mod a; mod b;"),
-                ("room/a.rs", "use super::b::B; pub struct A(B);"),
-                ("room/b.rs", back),
-            ]);
+            let circle = found(
+                &[
+                    ("room/mod.rs", "mod a; mod b;"),
+                    ("room/a.rs", "use super::b::B; pub struct A(B);"),
+                    ("room/b.rs", back),
+                ],
+                FILES,
+            );
             assert_eq!(circle.len(), 1, "{back}");
-            assert!(circle[0].starts_with("2 files:"), "{back}");
+            assert!(circle[0].starts_with("2 of them:"), "{back}");
         }
     }
 
@@ -348,7 +362,7 @@ mod tests {
             ("room/a.rs", "use super::B; pub struct A(B);"),
             ("room/b.rs", "use crate::room::A; pub struct B(A);"),
         ];
-        assert_eq!(found(&files).len(), 1);
+        assert_eq!(found(&files, FILES).len(), 1);
     }
 
     #[test]
@@ -361,7 +375,7 @@ mod tests {
                 "pub struct B; #[cfg(test)] mod tests { use super::super::a::A; }",
             ),
         ];
-        assert_eq!(found(&files), Vec::<String>::new());
+        assert_eq!(found(&files, FILES), Vec::<String>::new());
     }
 
     #[test]
@@ -370,6 +384,20 @@ mod tests {
             ("room/mod.rs", "mod a; use a::A; pub struct Top(A);"),
             ("room/a.rs", "use super::Top; pub struct A(Box<Top>);"),
         ];
-        assert_eq!(found(&files).len(), 1);
+        assert_eq!(found(&files, FILES).len(), 1);
+    }
+
+    #[test]
+    fn rooms_may_tie_a_circle_where_no_files_do() {
+        let files = [
+            ("a/mod.rs", "mod one; mod two;"),
+            ("a/one.rs", "use crate::b::One; pub struct A(One);"),
+            ("a/two.rs", "pub struct Two;"),
+            ("b.rs", "mod two; pub struct One;"),
+            ("b/two.rs", "use crate::a::two::Two; pub struct B(Two);"),
+        ];
+        assert_eq!(found(&files, FILES), Vec::<String>::new());
+        assert_eq!(found(&files, 2), Vec::<String>::new());
+        assert_eq!(found(&files, 1).len(), 1);
     }
 }

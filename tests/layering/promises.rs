@@ -44,7 +44,19 @@ fn runs_none(arguments: &[&str], root: &Path) -> bool {
         ["--release", "--test", suite, rest @ ..] => {
             (names(&root.join("tests"), Some(suite)), rest)
         }
-        ["--release", "--lib", rest @ ..] => (names(&root.join("src"), None), rest),
+        ["--release", "--package", package, rest @ ..] => {
+            let directory = package.trim_start_matches("cuckood-");
+            let source = root.join("crates").join(directory).join("src");
+            (
+                names(&source, None),
+                rest.strip_prefix(&["--lib"]).unwrap_or(rest),
+            )
+        }
+        ["--release", "--lib", rest @ ..] => {
+            let packages = super::source::packages(root).into_iter();
+            let names = packages.flat_map(|package| names(&root.join(package), None));
+            (names.collect(), rest)
+        }
         _ => return true,
     };
     let filter = rest.first().filter(|word| **word != "--").unwrap_or(&"");

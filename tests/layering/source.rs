@@ -30,6 +30,17 @@ impl Source {
     }
 }
 
+/// The directories of source of this project's packages, as paths below `root`: the
+/// program's first.
+pub(crate) fn packages(root: &Path) -> Vec<String> {
+    let crates = fs::read_dir(root.join("crates")).unwrap();
+    let mut crates: Vec<String> = crates
+        .map(|entry| format!("crates/{}/src", entry.unwrap().file_name().display()))
+        .collect();
+    crates.sort();
+    std::iter::once("src".to_owned()).chain(crates).collect()
+}
+
 /// The files below a directory that the program is made of: no tests, no
 /// targets of fuzzing.
 pub(crate) fn program(directory: &Path) -> Vec<Source> {

@@ -32,8 +32,8 @@ impl Way {
         files.len()
     }
 
-    /// What does not agree with the code.
-    pub(crate) fn wrong(&self, sources: &[Source]) -> Vec<String> {
+    /// What does not agree with the code, whose files are given by their paths.
+    pub(crate) fn wrong(&self, sources: &[(String, Source)]) -> Vec<String> {
         let mut named: BTreeSet<String> = BTreeSet::new();
         let mut wrong = Vec::new();
         for (at, step) in self.steps.iter().enumerate() {
@@ -43,8 +43,8 @@ impl Way {
             }
             let bodies = sources
                 .iter()
-                .find(|source| format!("src/{}", source.name) == step.file)
-                .map(|source| bodies(source, &step.function))
+                .find(|(path, _)| *path == step.file)
+                .map(|(_, source)| bodies(source, &step.function))
                 .unwrap_or_default();
             if bodies.is_empty() {
                 wrong.push(format!("{} has no function {}", step.file, step.function));

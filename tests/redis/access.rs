@@ -99,6 +99,7 @@ fn a_key_allows_what_its_scope_says() {
         ("CF.ADD other a", "cf.add"),
         ("DEL other", "del"),
         ("CLIENT LIST", "client"),
+        ("CF.SCANDUMP other 0", "cf.scandump"),
     ] {
         let expected =
             format!("-NOPERM User web has no permissions to run the \\'{name}\\' command\\r\\n");
@@ -149,6 +150,6 @@ fn a_key_asks_as_often_as_it_may() {
     let replies: Vec<Vec<u8>> = (0..20).map(|_| client.reply()).collect();
     let refused = replies
         .iter()
-        .filter(|it| it.starts_with(b"-TRYAGAIN the API key asks more often"));
+        .filter(|it| it.starts_with(b"-TRYAGAIN the API key exceeds its rate"));
     assert!((13..=15).contains(&refused.count()), "{replies:?}");
 }

@@ -5,13 +5,13 @@ use crate::dumps::{dump, load_part};
 use crate::gated::{GatedStore, Point};
 use crate::keyed::Keyed;
 use crate::listening::audited;
+use crate::memory::MemoryStore;
 use crate::server::Setup;
 use crate::wire::Client;
 use cuckood::access::Scope;
 use cuckood::chain::params::{Defaults, LayoutKind};
-use cuckood::http::Limits;
 use cuckood::redis::RedisOptions;
-use cuckood::store::memory::MemoryStore;
+use cuckood::server::Limits;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -266,7 +266,7 @@ fn what_is_written_after_its_deadline_is_not_called_refused_and_the_rest_is() {
     store.hold_first(Point::CommitDone);
     let reply = client.tell("DEL rd-a rd-b");
     store.open();
-    assert!(reply.contains("may have been done or not"), "{reply}");
+    assert!(reply.contains("may be committed or not"), "{reply}");
     assert_lines("rd-a", &[["delete_filter", "root", "-", "unknown"]]);
     assert_lines("rd-b", &[["delete_filter", "root", "-", REFUSED]]);
 }

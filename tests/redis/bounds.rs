@@ -1,10 +1,10 @@
 //! What one command may take of memory, and of turns, on its way.
 
 use crate::gated::{GatedStore, Point};
+use crate::memory::MemoryStore;
 use crate::server::{Server, Setup};
 use crate::wire::{Client, command};
 use cuckood::engine::{Engine, EngineError, FilterName, Slots};
-use cuckood::store::memory::MemoryStore;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -64,6 +64,13 @@ fn go_redis_is_greeted() {
     // It fails on a field that it does not know, and on one that is missing.
     client.expect("cf.add k a", "#t\\r\\n");
     assert!(client.tell("cf.info k").starts_with("%8\\r\\n+Size\\r\\n:"));
+    client.expect("bf.reserve b 0.01 1000", "+OK\\r\\n");
+    client.expect("bf.madd b a b a", "*3\\r\\n#t\\r\\n#t\\r\\n#f\\r\\n");
+    assert!(
+        client
+            .tell("bf.info b")
+            .starts_with("%5\\r\\n+Capacity\\r\\n:1000\\r\\n+Size\\r\\n:")
+    );
 }
 
 /// Jedis 7: `initializeFromClientConfig` in `Connection.java`. It waits for each
@@ -87,6 +94,14 @@ fn jedis_is_greeted() {
         pipeline(&mut client, &ask),
         ["*2\r\n:1\r\n:1\r\n", "*2\r\n:1\r\n:0\r\n"]
     );
+    let bloom = [
+        "BF.INSERT b CAPACITY 1000 ERROR 0.01 ITEMS a b",
+        "BF.MEXISTS b a c",
+    ];
+    assert_eq!(
+        pipeline(&mut client, &bloom),
+        ["*2\r\n:1\r\n:1\r\n", "*2\r\n:1\r\n:0\r\n"]
+    );
     // RESP3: with a user it says hello once, without one behind AUTH.
     let mut client = keyed.server.connect();
     let hello = format!("HELLO 3 AUTH default {} SETNAME app", key.as_str());
@@ -99,6 +114,11 @@ fn jedis_is_greeted() {
     assert_eq!(
         pipeline(&mut client, &ask),
         ["*2\r\n#t\r\n#t\r\n", "*2\r\n#t\r\n#f\r\n"]
+    );
+    // The items are there since RESP2.
+    assert_eq!(
+        pipeline(&mut client, &bloom),
+        ["*2\r\n#f\r\n#f\r\n", "*2\r\n#t\r\n#f\r\n"]
     );
 }
 

@@ -78,6 +78,7 @@ impl Keyed {
 
 fn add(folder: &TempDir, name: &str, scope: Scope, prefix: Option<&str>) -> Token {
     let mut key = NewKey::new(name.parse().unwrap(), scope);
+    key.export = scope > Scope::Read;
     key.prefix = prefix.map(|prefix| prefix.parse().unwrap());
     file::add(&folder.path().join("keys.json"), key, SystemTime::now()).unwrap()
 }

@@ -35,6 +35,10 @@ fn keys_are_any_visible_ascii() {
             &["CF.INSERT", key, "ITEMS", "a"],
             &["CF.RESERVE", key, "100"],
             &["CF.LOADCHUNK", key, "1", "x"],
+            &["BF.ADD", key, "a"],
+            &["BF.MADD", key, "a", "b"],
+            &["BF.INSERT", key, "ITEMS", "a"],
+            &["BF.RESERVE", key, "0.01", "100"],
         ] {
             let reply = client.ask(words);
             assert_eq!(String::from_utf8_lossy(&reply), expected, "{words:?}");
@@ -65,6 +69,11 @@ fn of_what_can_not_be_a_key_there_is_none() {
                 ("CF.INSERT @ NOCREATE ITEMS a", "-ERR not found"),
                 ("CF.INFO @", "-ERR not found"),
                 ("CF.DEBUG @", "-ERR not found"),
+                ("BF.EXISTS @ a", ":0"),
+                ("BF.MEXISTS @ a b", "*2\\r\\n:0\\r\\n:0"),
+                ("BF.CARD @", ":0"),
+                ("BF.INFO @", "-ERR not found"),
+                ("BF.INSERT @ NOCREATE ITEMS a", "-ERR not found"),
                 ("CF.SCANDUMP @ 0", "-ERR not found"),
                 ("CF.SCANDUMP @ 2", "-ERR not found"),
                 ("CF.LOADCHUNK @ 2 x", "-ERR not found"),

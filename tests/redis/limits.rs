@@ -149,6 +149,28 @@ fn commands_in_memory_have_a_bound_together() {
 }
 
 #[test]
+fn nothing_more_is_done_for_a_client_that_is_gone() {
+    const ASKED: usize = 4000;
+    let server = Server::start();
+    let mut client = server.connect();
+    for filter in 0..500 {
+        client.expect(&format!("CF.RESERVE k{filter} 10"), "+OK\\r\\n");
+    }
+    // The server reads as many at once only of who sends many.
+    client.send(&command(&["PING"]).repeat(1000));
+    (0..1000).for_each(|_| drop(client.reply()));
+    client.send(&command(&["DBSIZE"]).repeat(ASKED));
+    drop(client);
+    let started = Instant::now();
+    while server.metric("cuckood_redis_connections") > 0.0 {
+        assert!(started.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let done = server.metric("cuckood_redis_commands_total{command=\"dbsize\",outcome=\"ok\"}");
+    assert!((1.0..ASKED as f64).contains(&done), "{done}");
+}
+
+#[test]
 fn there_are_as_many_connections_as_there_may_be() {
     let mut setup = Setup::default();
     setup.redis.max_connections = 2;
@@ -178,6 +200,11 @@ fn one_address_does_not_take_all_connections() {
     let mut second = server.connect();
     assert_eq!(second.reply(), b"-ERR max number of clients reached\r\n");
     assert!(second.has_ended());
+    // Whoever has sent much already is told, too.
+    let mut sending = server.connect();
+    sending.send(format!("ECHO {}\r\n", "x".repeat(60 << 10)).as_bytes());
+    assert_eq!(sending.reply(), b"-ERR max number of clients reached\r\n");
+    assert!(sending.has_ended());
     let mut elsewhere = Client::connect_from("127.0.0.2", server.address);
     elsewhere.expect("PING", "+PONG\\r\\n");
 }
@@ -270,7 +297,10 @@ fn a_server_that_is_starting_says_so() {
     let mut client = server.connect();
     client.expect("PING", "+PONG\\r\\n");
     for line in ["CF.ADD k a", "CF.EXISTS k a", "DBSIZE", "CF.INFO k"] {
-        client.expect(line, "-LOADING cuckood is replaying its log\\r\\n");
+        client.expect(
+            line,
+            "-LOADING the server is replaying its log; try again in a moment\\r\\n",
+        );
     }
     assert!(client.tell("INFO").contains("loading:1"));
 }

@@ -22,13 +22,34 @@ impl Model {
         };
         let yes = |yes: bool| format!(":{}\r\n", u8::from(yes));
         match verb {
-            "CF.EXISTS" => yes(copies(self, &items[0]) > 0),
+            "CF.EXISTS" | "BF.EXISTS" => yes(copies(self, &items[0]) > 0),
             "CF.COUNT" => format!(":{}\r\n", copies(self, &items[0])),
-            "CF.MEXISTS" => {
+            "CF.MEXISTS" | "BF.MEXISTS" => {
                 let each: String = items.iter().map(|it| yes(copies(self, it) > 0)).collect();
                 format!("*{}\r\n{each}", items.len())
             }
-            "CF.ADD" | "CF.ADDNX" => {
+            "BF.CARD" => {
+                let filter = self.filters.get(key);
+                let items = filter.map_or(0, |it| it.values().sum::<u64>());
+                format!(":{items}\r\n")
+            }
+            "BF.MADD" | "BF.INSERT" => {
+                let at = words.iter().position(|it| it == "ITEMS").unwrap_or(1);
+                if words[2] == "NOCREATE" && !self.filters.contains_key(key) {
+                    return "-ERR not found\r\n".to_owned();
+                }
+                let items = &words[at + 1..];
+                let filter = self.filters.entry(key.to_owned()).or_default();
+                let each = items.iter().map(|item| {
+                    let copies = filter.entry(item.clone()).or_default();
+                    let is_new = *copies == 0;
+                    *copies += u64::from(is_new);
+                    yes(is_new)
+                });
+                let each: String = each.collect();
+                format!("*{}\r\n{each}", items.len())
+            }
+            "CF.ADD" | "CF.ADDNX" | "BF.ADD" => {
                 let is_new = copies(self, &items[0]) == 0;
                 let adds = verb == "CF.ADD" || is_new;
                 let filter = self.filters.entry(key.to_owned()).or_default();
@@ -72,7 +93,7 @@ fn words(verb: u8, key: u8, items: &[u8]) -> Vec<String> {
     let many: Vec<String> = items.iter().map(item).collect();
     let start =
         |words: &[&str]| -> Vec<String> { words.iter().map(|word| (*word).to_owned()).collect() };
-    match verb % 24 {
+    match verb % 36 {
         0..=4 => start(&["CF.EXISTS", &key, &one]),
         5..=6 => start(&["CF.COUNT", &key, &one]),
         7..=8 => [start(&["CF.MEXISTS", &key]), many].concat(),
@@ -82,6 +103,13 @@ fn words(verb: u8, key: u8, items: &[u8]) -> Vec<String> {
         17 => [start(&["CF.INSERT", &key, "NOCREATE", "ITEMS"]), many].concat(),
         18..=21 => start(&["CF.DEL", &key, &one]),
         22 => start(&["DEL", &key]),
+        23..=24 => start(&["BF.EXISTS", &key, &one]),
+        25 => [start(&["BF.MEXISTS", &key]), many].concat(),
+        26..=29 => start(&["BF.ADD", &key, &one]),
+        30..=31 => [start(&["BF.MADD", &key]), many].concat(),
+        32 => [start(&["BF.INSERT", &key, "ITEMS"]), many].concat(),
+        33 => [start(&["BF.INSERT", &key, "NOCREATE", "ITEMS"]), many].concat(),
+        34 => start(&["BF.CARD", &key]),
         _ => start(&["PING", &key]),
     }
 }

@@ -1,15 +1,23 @@
 //! A server on ports of its own.
 
+use crate::memory::MemoryStore;
+use crate::polls::PollWatch;
 use crate::wire::Client;
 use crate::{listening, words};
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request};
 use cuckood::access::keys::ApiKeys;
 use cuckood::chain::params::Defaults;
 use cuckood::engine::{Engine, EngineOptions};
-use cuckood::http::{Access, App, HostPolicy, Limits, ServerOptions, Tls};
+use cuckood::http::router;
 use cuckood::metrics::Metrics;
 use cuckood::redis::{RedisEndpoint, RedisOptions, serve};
-use cuckood::store::memory::MemoryStore;
+use cuckood::server::{
+    Access, App, HostPolicy, Limits, ListenerRole, ServerOptions, Tls, Transport,
+};
 use cuckood::store::{KeyValueStore, PageStore};
+use http_body_util::BodyExt as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +25,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tower::ServiceExt as _;
 
 /// How a server is started.
 pub(crate) struct Setup {
@@ -58,9 +67,12 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) metrics: Arc<Metrics>,
     engine: Option<Engine>,
+    /// The same server over HTTP.
+    router: Router,
     stop: Option<oneshot::Sender<()>>,
     task: Option<JoinHandle<usize>>,
     runtime: Runtime,
+    _polls: PollWatch,
 }
 
 impl Server {
@@ -89,6 +101,7 @@ impl Server {
                 max_open_filters: 1000,
                 max_queued_commands: 1000,
                 max_queued_items: 2_000_000,
+                after_commit: Some(crate::checked::after_commit),
                 ..EngineOptions::with_cache(setup.cache_bytes)
             };
             Engine::open(store, &options, Arc::clone(&metrics)).unwrap()
@@ -96,6 +109,7 @@ impl Server {
         if let Some(engine) = &engine {
             app.open(engine.clone());
         }
+        let router = router(Arc::clone(&app), ListenerRole::All, Transport::Plain);
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -109,8 +123,10 @@ impl Server {
         let task = Some(runtime.spawn(serving));
         Server {
             address,
+            _polls: PollWatch(Arc::clone(&metrics)),
             metrics,
             engine,
+            router,
             stop: Some(stop),
             task,
             runtime,
@@ -142,6 +158,17 @@ impl Server {
     pub(crate) fn ask_engine<A: Future>(&self, ask: impl FnOnce(Engine) -> A) -> A::Output {
         let engine = self.engine.clone().unwrap();
         self.runtime.block_on(ask(engine))
+    }
+
+    /// What the same server answers over HTTP.
+    pub(crate) fn http(&self, request: Request<Body>) -> (HeaderMap, serde_json::Value) {
+        let answering = async {
+            let answer = self.router.clone().oneshot(request).await.unwrap();
+            let (parts, body) = answer.into_parts();
+            (parts.headers, body.collect().await.unwrap().to_bytes())
+        };
+        let (headers, body) = self.runtime.block_on(answering);
+        (headers, serde_json::from_slice(&body).unwrap())
     }
 
     /// The value of a metric.

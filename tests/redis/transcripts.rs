@@ -54,7 +54,6 @@ const EXEMPT: &[(&str, &str, &str)] = &[
     ),
     ("types", "CF.SCANDUMP s 0", "there is nothing but filters"),
     ("types", "CF.COMPACT s", "there is nothing but filters"),
-    ("types", "OBJECT ENCODING t", "there are no encodings"),
     ("types", "MEMORY USAGE t", "pages are counted, not slots"),
     ("generic", "GET", "there is no such command"),
 ];

@@ -59,9 +59,11 @@ impl Client {
 
     fn over(stream: TcpStream) -> Client {
         stream.set_nodelay(true).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(30)))
-            .unwrap();
+        let patience = Some(Duration::from_secs(30));
+        stream.set_read_timeout(patience).unwrap();
+        // Of a connection that the server has closed while neither side reads, the system
+        // says so after minutes.
+        stream.set_write_timeout(patience).unwrap();
         Client {
             stream: BufReader::new(stream),
         }

@@ -1,7 +1,7 @@
 //! Entries: items with a value or a row behind them, after TABs.
 
 use super::batches::{self, Item};
-use super::error::FilterError;
+use super::error::{FilterError, Result};
 use serde_json::{Map, Value};
 
 /// How entries are written.
@@ -52,7 +52,7 @@ impl Shape<'_> {
     ///
     /// # Errors
     /// One is none.
-    pub(super) fn fields(self, given: &[Item]) -> Result<Map<String, Value>, FilterError> {
+    pub(super) fn fields(self, given: &[Item]) -> Result<Map<String, Value>> {
         let (mut items, mut behind) = (Vec::new(), Vec::new());
         for one in given {
             let (item, fields) = self.read(one).ok_or_else(|| FilterError::NotAnEntry {

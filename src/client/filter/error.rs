@@ -1,7 +1,11 @@
 //! Why a command about filters failed.
 
 use crate::client::remote::RemoteError;
+use crate::file::{FileError, PathError};
 use std::io;
+
+/// What comes of a command of the client, or of a part of it.
+pub(super) type Result<T = (), E = FilterError> = std::result::Result<T, E>;
 
 /// Why a command about filters failed.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +16,20 @@ pub enum FilterError {
     /// Nobody gave items.
     #[error("there are no items: name them behind the key, or pipe them in, one a line")]
     NoItems,
+    /// A dump is no text.
+    #[error("a dump is not for terminals: name a file behind the key, or send the output into one")]
+    DumpOnTerminal,
+    /// What a file can't answer.
+    #[error(
+        "a file answers exists, count, values and describe, without --where, --values and --attributes; restore it into a server for all else"
+    )]
+    NotOfAFile,
+    /// The file is none, or can't be read.
+    #[error(transparent)]
+    File(#[from] PathError),
+    /// The file is damaged where it was asked.
+    #[error(transparent)]
+    Damaged(#[from] FileError),
     /// What is to be an item with a value or a row is none.
     #[error("{given:?} is no entry: write {wanted}")]
     NotAnEntry {

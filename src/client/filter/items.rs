@@ -2,8 +2,8 @@
 
 use super::batches::{self, Item};
 use super::entries::Shape;
-use super::error::FilterError;
-use crate::client::patience::{IDEMPOTENCY_KEY, PatientRemote, fresh_key};
+use super::error::{FilterError, Result};
+use crate::client::patience::{PatientRemote, fresh_key};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
@@ -14,9 +14,10 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 /// Refusals of a batch of which smaller ones may pass. Nothing of it is done.
-const SMALLER_PASS: [&str; 4] = [
+const SMALLER_PASS: [&str; 5] = [
     "batch_too_large",
     "body_too_large",
+    "lookup_too_large",
     "too_costly",
     "too_many_pages",
 ];
@@ -44,6 +45,11 @@ pub(super) enum Work<'a> {
     Delete,
     Replace,
     Values,
+    Lookup {
+        filters: &'a [String],
+        prefix: Option<&'a str>,
+        first: bool,
+    },
 }
 
 /// What is given for it.
@@ -55,9 +61,9 @@ pub(super) enum Given<'a> {
 }
 
 impl Work<'_> {
-    /// The path below the filter's.
-    fn path(self, given: Given<'_>) -> &'static [&'static str] {
-        match (self, given) {
+    /// The path, of a filter with this key.
+    fn path<'a>(self, key: &'a str, given: Given<'_>) -> Vec<&'a str> {
+        let below: &[&str] = match (self, given) {
             (Work::Add { .. }, Given::Items) => &["items"],
             (Work::Add { .. }, Given::Entries(_)) => &["values"],
             (Work::Exists { .. }, _) => &["exists"],
@@ -66,7 +72,9 @@ impl Work<'_> {
             (Work::Delete, Given::Entries(_)) => &["values", "delete"],
             (Work::Replace, _) => &["values", "replace"],
             (Work::Values, _) => &["values", "query"],
-        }
+            (Work::Lookup { .. }, _) => return vec!["lookup"],
+        };
+        [&["filters", key], below].concat()
     }
 
     /// What a result is called in JSON.
@@ -77,6 +85,7 @@ impl Work<'_> {
             Work::Count => "count",
             Work::Delete => "deleted",
             Work::Values => "values",
+            Work::Lookup { .. } => "filters",
         }
     }
 
@@ -88,6 +97,17 @@ impl Work<'_> {
     fn options(self) -> Vec<(String, Value)> {
         let options = match self {
             Work::Add { only_if_absent } => [Some(("only_if_absent", only_if_absent.into())), None],
+            Work::Lookup {
+                filters,
+                prefix,
+                first,
+            } => [
+                Some(match prefix {
+                    Some(prefix) => ("prefix", prefix.into()),
+                    None => ("filters", filters.into()),
+                }),
+                Some(("first", first.into())),
+            ],
             Work::Exists {
                 within_seconds,
                 condition,
@@ -104,11 +124,11 @@ impl Work<'_> {
     }
 
     /// Whether a result makes the exit code 1.
-    fn is_no(self, result: &Value) -> bool {
+    pub(super) fn is_no(self, result: &Value) -> bool {
         match self {
             Work::Add { .. } | Work::Replace => result == "full",
             Work::Exists { .. } => result == false,
-            Work::Count | Work::Delete | Work::Values => false,
+            Work::Count | Work::Delete | Work::Values | Work::Lookup { .. } => false,
         }
     }
 }
@@ -118,24 +138,20 @@ impl Work<'_> {
 struct Results {
     results: Vec<Value>,
     full_detail: Option<String>,
+    #[serde(default)]
+    missing_filters: Vec<String>,
 }
 
 /// One command about items.
 pub(super) struct ItemCommand<'a> {
     pub(super) server: &'a PatientRemote,
     pub(super) key: &'a str,
-    pub(super) work: Work<'a>,
-    pub(super) given: Given<'a>,
-    pub(super) json: bool,
+    pub(super) line: Line<'a>,
 }
 
 impl ItemCommand<'_> {
     /// Sends the items in batches and prints a line for each item.
-    pub(super) async fn run(
-        &self,
-        given: &[OsString],
-        out: &mut dyn Write,
-    ) -> Result<Verdict, FilterError> {
+    pub(super) async fn run(&self, given: &[OsString], out: &mut dyn Write) -> Result<Verdict> {
         let mut verdict = Verdict::Yes;
         let (mut done, mut is_told) = (0, false);
         for batch in batches::given(given).ok_or(FilterError::NoItems)? {
@@ -148,15 +164,20 @@ impl ItemCommand<'_> {
                     continue;
                 };
                 done += part.len();
-                if results.results.iter().any(|it| self.work.is_no(it)) {
+                if results.results.iter().any(|it| self.line.work.is_no(it)) {
                     verdict = Verdict::No;
                 }
                 if let Some(detail) = results.full_detail.filter(|_| !is_told) {
                     eprintln!("cuckood: {} is full: {detail}", self.key);
                     is_told = true;
                 }
+                if !results.missing_filters.is_empty() && !is_told {
+                    let missing = results.missing_filters.join(", ");
+                    eprintln!("cuckood: there are no filters {missing}");
+                    is_told = true;
+                }
                 for (item, result) in part.iter().zip(&results.results) {
-                    self.print(item, result, out)?;
+                    self.line.print(item, result, out)?;
                 }
                 // Who pipes items in sees what became of them so far.
                 out.flush()?;
@@ -166,14 +187,14 @@ impl ItemCommand<'_> {
     }
 
     /// Sends a batch; `None` if the server wants smaller ones.
-    async fn send(&self, items: &[Item]) -> Result<Option<Results>, FilterError> {
-        let mut fields = match self.given {
+    async fn send(&self, items: &[Item]) -> Result<Option<Results>> {
+        let mut fields = match self.line.given {
             Given::Items => batches::fields(items),
             Given::Entries(shape) => shape.fields(items)?,
         };
-        fields.extend(self.work.options());
+        fields.extend(self.line.work.options());
         let body = Value::Object(fields).to_string();
-        let path = [&["filters", self.key], self.work.path(self.given)].concat();
+        let path = self.line.work.path(self.key, self.line.given);
         let idempotency_key = fresh_key()?;
         let answer = self
             .server
@@ -182,8 +203,8 @@ impl ItemCommand<'_> {
                     .request(Method::POST, &path)
                     .header(CONTENT_TYPE, "application/json")
                     .body(body.clone());
-                match self.work.is_change() {
-                    true => request.header(IDEMPOTENCY_KEY, &idempotency_key),
+                match self.line.work.is_change() {
+                    true => self.server.once(request, &idempotency_key),
                     false => request,
                 }
             })
@@ -198,17 +219,24 @@ impl ItemCommand<'_> {
             _ => Err(self.server.remote.not_understood().into()),
         }
     }
+}
 
-    /// The result and the item, which may be any bytes.
-    fn print(&self, item: &Item, result: &Value, out: &mut dyn Write) -> io::Result<()> {
+/// How a result and its item, which may be any bytes, are printed.
+pub(super) struct Line<'a> {
+    pub(super) work: Work<'a>,
+    pub(super) given: Given<'a>,
+    pub(super) json: bool,
+}
+
+impl Line<'_> {
+    pub(super) fn print(&self, item: &[u8], result: &Value, out: &mut dyn Write) -> io::Result<()> {
         if !self.json {
             let result = match result {
-                Value::String(word) => word.clone(),
                 Value::Array(values) => {
-                    let values: Vec<String> = values.iter().map(Value::to_string).collect();
+                    let values: Vec<String> = values.iter().map(bare).collect();
                     values.join(" ")
                 }
-                other => other.to_string(),
+                other => bare(other),
             };
             write!(out, "{result}\t")?;
             out.write_all(item)?;
@@ -226,6 +254,14 @@ impl ItemCommand<'_> {
         line.insert(name.to_owned(), Value::from(text));
         line.insert(self.work.result().to_owned(), result.clone());
         writeln!(out, "{}", Value::Object(line))
+    }
+}
+
+/// A value in a line: a text as it is.
+fn bare(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 

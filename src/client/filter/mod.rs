@@ -6,26 +6,32 @@
 //! | `items` | adding, asking for, counting, deleting and replacing items, in batches |
 //! | `batches` | items from arguments or lines, as batches in JSON |
 //! | `entries` | items with a value or a row behind them |
+//! | `dumps` | a filter into a file and back |
+//! | `in_file` | questions that a file answers |
 //! | `table` | descriptions as tables; any field that a server has |
 
 mod batches;
+mod dumps;
 mod entries;
 mod error;
+mod in_file;
 mod items;
 mod options;
 mod table;
 
 pub use error::FilterError;
 pub use items::Verdict;
-pub use options::{Columns, Entries, Field, FilterCommand, FilterOptions, Items};
+pub use options::{Columns, Entries, Field, FilterCommand, FilterOptions, Items, Lifetime};
 
-use super::patience::{IDEMPOTENCY_KEY, PatientRemote, fresh_key};
-use super::remote::Remote;
+use super::patience::{PatientRemote, fresh_key};
+use super::remote::{Remote, RemoteError};
 use entries::Shape;
-use items::{Given, ItemCommand, Work};
+use error::Result;
+use items::{Given, ItemCommand, Line, Work};
 use reqwest::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use reqwest::{Method, RequestBuilder};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use std::ffi::OsString;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Write};
 use std::time::Duration;
 use table::{Description, List};
@@ -37,9 +43,10 @@ const PAGE: &str = "500";
 ///
 /// # Errors
 /// See [`FilterError`]. What was done before stays.
-pub async fn run(options: &FilterOptions) -> Result<Verdict, FilterError> {
+pub async fn run(options: &FilterOptions) -> Result<Verdict> {
     let mut out = BufWriter::new(io::stdout().lock());
     let done = execute(options, &mut out).await;
+    let done = done.map_err(|error| in_words_of_the_shell(error, &options.command));
     match (done, out.flush()) {
         // Whoever reads has seen enough.
         (Err(FilterError::Io(error)), _) | (_, Err(error))
@@ -55,23 +62,83 @@ pub async fn run(options: &FilterOptions) -> Result<Verdict, FilterError> {
     }
 }
 
-async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict, FilterError> {
+/// Says what to type, where the server says what to send.
+fn in_words_of_the_shell(mut error: FilterError, command: &FilterCommand) -> FilterError {
+    if let FilterError::Remote(RemoteError::Refused { code, detail, .. }) = &mut error {
+        *detail = match (command, code.as_str()) {
+            (FilterCommand::Add { of, .. }, "filter_not_found") => {
+                let key = of.of.key();
+                format!("the filter {key} does not exist: `cuckood filter create {key}` creates it")
+            }
+            (FilterCommand::Restore { key, .. }, "filter_taken") => {
+                format!("the filter {key} exists: --replace replaces it, or name another key")
+            }
+            _ => return error,
+        };
+    }
+    error
+}
+
+async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict> {
+    if let Some(file) = &options.in_file {
+        return in_file::run(file, &options.command, options.json, out);
+    }
     let filters = Filters {
         server: PatientRemote {
-            remote: Remote::named(&options.server, &options.credentials)?,
+            remote: options.server.remote()?,
             patience: Duration::from_secs(options.patience_seconds),
         },
         json: options.json,
     };
+    if io::stderr().is_terminal() {
+        filters.server.remote.announce();
+    }
     match &options.command {
         FilterCommand::Ls { prefix } => filters.list(prefix, out).await,
         FilterCommand::Create {
             key,
             fields,
             only_new,
-        } => filters.create(key, fields, *only_new, out).await,
-        FilterCommand::Info { key } => filters.describe(key, out).await,
+        } => {
+            let existing = match only_new {
+                true => Existing::Refused,
+                false => Existing::Kept,
+            };
+            let answer = create(&filters.server, key, fields, existing).await?;
+            filters.show(&answer, out)
+        }
+        FilterCommand::Info { key } => {
+            let key = key.as_deref().unwrap_or_default();
+            filters.describe(key, out).await
+        }
         FilterCommand::Rm { keys } => filters.remove(keys).await,
+        FilterCommand::Expire { key, after } => {
+            let fields = json!({"ttl_seconds": after.0});
+            let kept = Existing::Kept;
+            let answer = change(&filters.server, Method::PATCH, key, &fields, kept).await?;
+            filters.show(&answer, out)
+        }
+        FilterCommand::Dump { key, file } => {
+            dumps::dump(&filters.server.remote, key, file.as_deref(), out).await?;
+            Ok(Verdict::Yes)
+        }
+        FilterCommand::Restore { key, file, replace } => {
+            let restored = dumps::restore(&filters.server.remote, key, file, *replace).await?;
+            filters.show(&restored, out)
+        }
+        FilterCommand::Lookup {
+            filters: asked,
+            prefix,
+            first,
+            items,
+        } => {
+            let work = Work::Lookup {
+                filters: asked,
+                prefix: prefix.as_deref(),
+                first: *first,
+            };
+            filters.work("", items, work, Given::Items, out).await
+        }
         FilterCommand::Add { of, only_if_absent } => {
             let work = Work::Add {
                 only_if_absent: *only_if_absent,
@@ -100,10 +167,56 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
                 attributes: attributes.as_ref().map(|it| it.0.as_slice()),
                 is_replacement: true,
             });
-            filters.work(of, Work::Replace, given, out).await
+            filters
+                .work(of.key(), &of.items, Work::Replace, given, out)
+                .await
         }
         FilterCommand::Values(of) => filters.items(of, Work::Values, out).await,
     }
+}
+
+/// What becomes of a filter that exists when it is to be created.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Existing {
+    /// It is as good as created, if it has these parameters.
+    Kept,
+    Refused,
+}
+
+/// Creates a filter; its description.
+pub(super) async fn create(
+    server: &PatientRemote,
+    key: &str,
+    fields: &[Field],
+    existing: Existing,
+) -> Result<Vec<u8>> {
+    let fields = fields.iter().map(|it| (it.name.clone(), it.value.clone()));
+    let fields: Map<String, Value> = fields.collect();
+    change(server, Method::PUT, key, &fields.into(), existing).await
+}
+
+/// Changes what a filter is; its description.
+async fn change(
+    server: &PatientRemote,
+    method: Method,
+    key: &str,
+    fields: &Value,
+    existing: Existing,
+) -> Result<Vec<u8>> {
+    let idempotency_key = fresh_key()?;
+    let change = |remote: &Remote| {
+        let request = remote
+            .request(method.clone(), &["filters", key])
+            .header(CONTENT_TYPE, "application/json")
+            .body(fields.to_string());
+        let request = server.once(request, &idempotency_key);
+        match existing {
+            Existing::Refused => request.header(IF_NONE_MATCH, "*"),
+            Existing::Kept => request,
+        }
+    };
+    let answer = server.send(change).await?;
+    Ok(server.remote.granted(answer)?)
 }
 
 /// The filters of a server, and how they are shown.
@@ -113,7 +226,7 @@ struct Filters {
 }
 
 impl Filters {
-    async fn list(&self, prefix: &str, out: &mut dyn Write) -> Result<Verdict, FilterError> {
+    async fn list(&self, prefix: &str, out: &mut dyn Write) -> Result<Verdict> {
         let mut list = List::new(io::stdout().is_terminal());
         let mut cursor: Option<String> = None;
         loop {
@@ -137,70 +250,31 @@ impl Filters {
         }
     }
 
-    async fn create(
-        &self,
-        key: &str,
-        fields: &[Field],
-        only_new: bool,
-        out: &mut dyn Write,
-    ) -> Result<Verdict, FilterError> {
-        let fields: Map<String, Value> = fields
-            .iter()
-            .map(|field| (field.name.clone(), field.value.clone()))
-            .collect();
-        let body = Value::Object(fields).to_string();
-        let idempotency_key = fresh_key()?;
-        let answer = self
-            .ask(|remote| {
-                let request = remote
-                    .request(Method::PUT, &["filters", key])
-                    .header(CONTENT_TYPE, "application/json")
-                    .header(IDEMPOTENCY_KEY, &idempotency_key)
-                    .body(body.clone());
-                match only_new {
-                    true => request.header(IF_NONE_MATCH, "*"),
-                    false => request,
-                }
-            })
-            .await?;
-        self.show(&answer, out)
-    }
-
-    async fn describe(&self, key: &str, out: &mut dyn Write) -> Result<Verdict, FilterError> {
+    async fn describe(&self, key: &str, out: &mut dyn Write) -> Result<Verdict> {
         let answer = self
             .ask(|remote| remote.request(Method::GET, &["filters", key]))
             .await?;
         self.show(&answer, out)
     }
 
-    async fn remove(&self, keys: &[String]) -> Result<Verdict, FilterError> {
+    async fn remove(&self, keys: &[String]) -> Result<Verdict> {
         for key in keys {
             let idempotency_key = fresh_key()?;
             self.ask(|remote| {
-                remote
-                    .request(Method::DELETE, &["filters", key])
-                    .header(IDEMPOTENCY_KEY, &idempotency_key)
+                let request = remote.request(Method::DELETE, &["filters", key]);
+                self.server.once(request, &idempotency_key)
             })
             .await?;
         }
         Ok(Verdict::Yes)
     }
 
-    async fn items(
-        &self,
-        of: &Items,
-        work: Work<'_>,
-        out: &mut dyn Write,
-    ) -> Result<Verdict, FilterError> {
-        self.work(of, work, Given::Items, out).await
+    async fn items(&self, of: &Items, work: Work<'_>, out: &mut dyn Write) -> Result<Verdict> {
+        self.work(of.key(), &of.items, work, Given::Items, out)
+            .await
     }
 
-    async fn entries(
-        &self,
-        of: &Entries,
-        work: Work<'_>,
-        out: &mut dyn Write,
-    ) -> Result<Verdict, FilterError> {
+    async fn entries(&self, of: &Entries, work: Work<'_>, out: &mut dyn Write) -> Result<Verdict> {
         let attributes = of.attributes.as_ref().map(|it| it.0.as_slice());
         let given = match of.values || attributes.is_some() {
             true => Given::Entries(Shape {
@@ -209,35 +283,35 @@ impl Filters {
             }),
             false => Given::Items,
         };
-        self.work(&of.of, work, given, out).await
+        self.work(of.of.key(), &of.of.items, work, given, out).await
     }
 
     async fn work(
         &self,
-        of: &Items,
+        key: &str,
+        items: &[OsString],
         work: Work<'_>,
         given: Given<'_>,
         out: &mut dyn Write,
-    ) -> Result<Verdict, FilterError> {
+    ) -> Result<Verdict> {
         let command = ItemCommand {
             server: &self.server,
-            key: &of.key,
-            work,
-            given,
-            json: self.json,
+            key,
+            line: Line {
+                work,
+                given,
+                json: self.json,
+            },
         };
-        command.run(&of.items, out).await
+        command.run(items, out).await
     }
 
-    async fn ask(
-        &self,
-        request: impl Fn(&Remote) -> RequestBuilder,
-    ) -> Result<Vec<u8>, FilterError> {
+    async fn ask(&self, request: impl Fn(&Remote) -> RequestBuilder) -> Result<Vec<u8>> {
         let answer = self.server.send(request).await?;
         Ok(self.server.remote.granted(answer)?)
     }
 
-    fn show(&self, body: &[u8], out: &mut dyn Write) -> Result<Verdict, FilterError> {
+    fn show(&self, body: &[u8], out: &mut dyn Write) -> Result<Verdict> {
         let description: Description = self.read(body)?;
         match self.json {
             true => description.write_json(out)?,
@@ -246,7 +320,7 @@ impl Filters {
         Ok(Verdict::Yes)
     }
 
-    fn read<T: serde::de::DeserializeOwned>(&self, body: &[u8]) -> Result<T, FilterError> {
+    fn read<T: serde::de::DeserializeOwned>(&self, body: &[u8]) -> Result<T> {
         serde_json::from_slice(body).map_err(|_| self.server.remote.not_understood().into())
     }
 }

@@ -1,27 +1,19 @@
 //! What is asked of `filter`.
 
-use crate::client::remote::{Credentials, path_part};
+use crate::client::remote::{ServerAddress, path_part};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Which server, and what it is asked.
 #[derive(Debug, Args)]
 pub struct FilterOptions {
-    /// Host name or address of the server with its port, or its URL.
-    #[arg(
-        long,
-        global = true,
-        env = "CUCKOOD_SERVER",
-        default_value = "127.0.0.1:8080"
-    )]
-    pub server: String,
-
-    /// API key and certificates.
+    /// The server.
     #[command(flatten)]
-    pub credentials: Credentials,
+    pub server: ServerAddress,
 
     /// Print JSON: a description as the server answers it, one line for each filter of a list, one line for each item.
     #[arg(long, global = true)]
@@ -30,6 +22,10 @@ pub struct FilterOptions {
     /// Seconds for which a request is sent again while the server does not answer, or is busy. A change is made once.
     #[arg(long, global = true, default_value_t = 10)]
     pub patience_seconds: u64,
+
+    /// Ask this file in place of a server: `exists`, `count`, `values` and `describe`. No key is named then.
+    #[arg(long = "file", global = true, value_name = "FILE")]
+    pub in_file: Option<PathBuf>,
 
     /// The operation.
     #[command(subcommand)]
@@ -40,12 +36,14 @@ pub struct FilterOptions {
 #[derive(Debug, Subcommand)]
 pub enum FilterCommand {
     /// List filters, in byte order of their keys.
+    #[command(visible_alias = "list")]
     Ls {
         /// Only those whose keys start with this.
         #[arg(default_value = "")]
         prefix: String,
     },
     /// Create a filter, and describe it. Nothing changes if it exists with these parameters.
+    #[command(visible_alias = "new")]
     Create {
         /// Key of the filter.
         #[arg(value_parser = path_part)]
@@ -58,18 +56,70 @@ pub enum FilterCommand {
         only_new: bool,
     },
     /// Describe a filter: its parameters, how full it is, its false-positive rate.
+    #[command(visible_aliases = ["show", "describe"])]
     Info {
         /// Key of the filter.
-        #[arg(value_parser = path_part)]
-        key: String,
+        #[arg(value_parser = path_part, required_unless_present = "in_file")]
+        key: Option<String>,
     },
     /// Delete filters with all that is in them, one after another, up to the first that is refused.
+    #[command(visible_aliases = ["drop", "remove"])]
     Rm {
         /// Keys of the filters.
         #[arg(required = true, value_parser = path_part)]
         keys: Vec<String>,
     },
+    /// Let a filter expire after so long, or never, and describe it.
+    #[command(visible_alias = "ttl")]
+    Expire {
+        /// Key of the filter.
+        #[arg(value_parser = path_part)]
+        key: String,
+        /// Seconds, a time such as 12h or 90d, or never.
+        after: Lifetime,
+    },
+    /// Write a filter into a file, from which `restore` makes the same filter.
+    Dump {
+        /// Key of the filter.
+        #[arg(value_parser = path_part)]
+        key: String,
+        /// File to write, which appears when it is complete; - for the standard output, as without one.
+        file: Option<PathBuf>,
+    },
+    /// Make a filter from a dump, and describe it.
+    Restore {
+        /// Key of the filter.
+        #[arg(value_parser = path_part)]
+        key: String,
+        /// File of the dump; - for the standard input.
+        file: PathBuf,
+        /// Replace a filter that exists. With API keys this needs one of the scope admin.
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Print for each item the keys of those filters that contain it. Each can be a false positive.
+    Lookup {
+        /// Keys of the filters that are asked.
+        #[arg(
+            long,
+            value_name = "KEY,KEY…",
+            value_delimiter = ',',
+            required_unless_present = "prefix",
+            conflicts_with = "prefix"
+        )]
+        filters: Vec<String>,
+        /// Ask the filters whose keys start with this.
+        #[arg(long)]
+        prefix: Option<String>,
+        /// Stop at the first filter that contains the item.
+        #[arg(long)]
+        first: bool,
+        /// Items [default: the lines of the standard input, without blank ones].
+        #[arg(value_name = "ITEM")]
+        items: Vec<OsString>,
+    },
     /// Add items, and print for each `added`, `exists` or `full`. Exit code 1 if one is `full`.
+    #[command(visible_alias = "insert")]
     Add {
         /// The filter and the items.
         #[command(flatten)]
@@ -79,6 +129,7 @@ pub enum FilterCommand {
         only_if_absent: bool,
     },
     /// Print for each item whether the filter contains it. False is certain, true can be a false positive.
+    #[command(visible_aliases = ["check", "contains"])]
     Exists {
         /// The filter and the items.
         #[command(flatten)]
@@ -95,7 +146,8 @@ pub enum FilterCommand {
     },
     /// Print for each item how many copies the filter contains.
     Count(Items),
-    /// Delete one copy of each item, and print whether there was one. Delete only what was added.
+    /// Delete one copy of each item, and print whether there was one. Delete only what was added. (A filter is deleted by `rm`.)
+    #[command(visible_alias = "del")]
     Delete(Entries),
     /// Have each item have one value, or row, in place of another, and print `replaced`, `absent` if it was not found with the old one, or `full`. Exit code 1 if one is `full`. Replace only what was added.
     Replace {
@@ -145,11 +197,44 @@ impl FromStr for Columns {
 #[derive(Debug, Args)]
 pub struct Items {
     /// Key of the filter.
-    #[arg(value_parser = path_part)]
-    pub key: String,
+    #[arg(value_parser = path_part, required_unless_present = "in_file")]
+    pub key: Option<String>,
     /// Items [default: the lines of the standard input, without blank ones].
     #[arg(value_name = "ITEM")]
     pub items: Vec<OsString>,
+}
+
+impl Items {
+    /// The key of a server's filter.
+    pub(super) fn key(&self) -> &str {
+        self.key.as_deref().unwrap_or_default()
+    }
+
+    /// All that is named, where a file is asked: that has no key.
+    pub(super) fn of_file(&self) -> Vec<OsString> {
+        let first = self.key.iter().map(OsString::from);
+        first.chain(self.items.iter().cloned()).collect()
+    }
+}
+
+/// After how many seconds a filter expires; `None`: never.
+#[derive(Clone, Copy, Debug)]
+pub struct Lifetime(pub Option<u64>);
+
+impl FromStr for Lifetime {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Lifetime, Self::Err> {
+        let time = |text| humantime::parse_duration(text).map(|it| it.as_secs());
+        match text {
+            "never" => Ok(Lifetime(None)),
+            _ => text
+                .parse()
+                .or_else(|_| time(text))
+                .map(|it| Lifetime(Some(it))),
+        }
+        .map_err(|_| "write seconds, a time such as 12h or 90d, or never")
+    }
 }
 
 /// A condition on rows.

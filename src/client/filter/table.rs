@@ -1,11 +1,9 @@
 //! Descriptions of filters as the server gives them: every field that it has,
 //! in its order, so a newer server shows more.
 
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde::ser::{SerializeMap as _, Serializer};
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt;
 use std::io::{self, Write};
 
 /// Columns of the list: what they are called, and the fields.
@@ -28,7 +26,8 @@ pub(super) struct Page {
 }
 
 /// The fields of a JSON object in their order.
-pub(super) struct Description(Vec<(String, Nested)>);
+#[derive(Deserialize, Serialize)]
+pub(super) struct Description(IndexMap<String, Nested>);
 
 /// A value of a field.
 #[derive(Deserialize, Serialize)]
@@ -77,8 +76,8 @@ fn shortened(number: &serde_json::Number) -> String {
 
 impl Description {
     fn cell(&self, field: &str) -> String {
-        let found = self.0.iter().find(|(name, _)| name == field);
-        found.map_or_else(|| "-".to_owned(), |(_, value)| value.cell())
+        let found = self.0.get(field);
+        found.map_or_else(|| "-".to_owned(), Nested::cell)
     }
 
     /// As the server said it, in one line.
@@ -89,7 +88,7 @@ impl Description {
 
     /// Each field with its value, those of an object with its name before theirs.
     fn lines(&self) -> Vec<(String, String)> {
-        let lines = |(name, value): &(String, Nested)| match value {
+        let lines = |(name, value): (&String, &Nested)| match value {
             Nested::Object(fields) => fields
                 .lines()
                 .into_iter()
@@ -188,40 +187,6 @@ fn write_row(row: &[String], widths: &[usize], out: &mut dyn Write) -> io::Resul
         }
     }
     writeln!(out)
-}
-
-impl<'de> Deserialize<'de> for Description {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Description, D::Error> {
-        struct Fields;
-
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Description;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Description, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Description(fields))
-            }
-        }
-
-        from.deserialize_map(Fields)
-    }
-}
-
-impl Serialize for Description {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(self.0.len()))?;
-        for (name, value) in &self.0 {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
 }
 
 #[cfg(test)]

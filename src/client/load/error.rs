@@ -1,5 +1,6 @@
 //! Why not everything was loaded.
 
+use crate::client::filter::FilterError;
 use crate::client::remote::RemoteError;
 use std::io;
 
@@ -9,6 +10,9 @@ pub enum LoadError {
     /// The address is none, or the credentials can't be used.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// The filter can't be created.
+    #[error(transparent)]
+    NotCreated(#[from] FilterError),
     /// One name can't be that of several streams.
     #[error("--import-id names one import, but {files} files are given: load them one by one")]
     OneIdForSeveral {

@@ -12,19 +12,20 @@
 
 mod error;
 mod options;
-mod source;
+pub(crate) mod source;
 mod upload;
 
 pub use error::LoadError;
 pub use options::LoadOptions;
 
-use super::remote::Remote;
+use super::filter::{self, Existing};
+use super::patience::PatientRemote;
 use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use upload::{Import, Upload};
 
 /// Loads every file, one after the other. Prints a line for each, and the bad
@@ -38,7 +39,15 @@ pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
             files: options.files.len(),
         });
     }
-    let remote = Remote::new(&options.url, &options.credentials)?;
+    let server = PatientRemote {
+        remote: options.server.remote()?,
+        patience: Duration::from_secs(options.patience_seconds),
+    };
+    server.remote.announce();
+    if !options.create.is_empty() {
+        filter::create(&server, &options.filter, &options.create, Existing::Kept).await?;
+    }
+    let remote = &server.remote;
     let mut left_out = 0;
     for file in &options.files {
         let shown = shown(file);
@@ -49,7 +58,7 @@ pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
         let (reader, bar, import_id) = open(file, options).map_err(unreadable)?;
         let lines = source::chunks(bar.wrap_read(reader));
         let upload = Upload {
-            remote: &remote,
+            remote,
             import_id: &import_id,
             options,
             file: &shown,

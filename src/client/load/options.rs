@@ -1,23 +1,24 @@
 //! What is asked of `load`.
 
-use crate::client::remote::{Credentials, path_part};
+use crate::client::filter::Field;
+use crate::client::remote::{ServerAddress, path_part};
 use clap::Args;
 use std::path::PathBuf;
 
 /// What to load, and where.
 #[derive(Clone, Debug, Args)]
 pub struct LoadOptions {
-    /// Address of the server.
-    #[arg(long, env = "CUCKOOD_URL", default_value = "http://127.0.0.1:8080")]
-    pub url: String,
-
-    /// API key and certificates.
+    /// The server.
     #[command(flatten)]
-    pub credentials: Credentials,
+    pub server: ServerAddress,
 
-    /// Key of the filter; it must exist.
+    /// Key of the filter; it must exist, or be created with --create.
     #[arg(long, value_parser = path_part)]
     pub filter: String,
+
+    /// Create the filter first, with this parameter, such as capacity=100000; may be given several times. Nothing changes if it exists with these parameters.
+    #[arg(long, value_name = "FIELD=VALUE")]
+    pub create: Vec<Field>,
 
     /// Name of the import, for one file only [default: one for each file, from its path, size and time of change].
     #[arg(long)]

@@ -15,13 +15,13 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// Whole lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Chunk {
+pub(crate) struct Chunk {
     /// Number of the first, from 1.
-    pub(super) first_line: u64,
+    pub(crate) first_line: u64,
     /// How many.
     pub(super) lines: u64,
     /// As they came, but for the excess of very long ones.
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Chunk {
@@ -52,7 +52,7 @@ pub(super) fn chunks(reader: impl Read + Send + 'static) -> Receiver<io::Result<
 }
 
 /// Shows `each` every chunk until it wants no more.
-fn read(reader: impl Read, each: impl FnMut(Chunk) -> bool) -> io::Result<()> {
+pub(crate) fn read(reader: impl Read, each: impl FnMut(Chunk) -> bool) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(CHUNK_BYTES, reader);
     if reader.fill_buf()?.starts_with(GZIP) {
         let unpacked = MultiGzDecoder::new(reader);

@@ -3,6 +3,7 @@
 use super::error::LoadError;
 use super::options::LoadOptions;
 use super::source::Chunk;
+use crate::client::patience::say_again;
 use crate::client::remote::{Answer, Remote, RemoteError};
 use indicatif::ProgressBar;
 use reqwest::header::CONTENT_TYPE;
@@ -128,8 +129,14 @@ impl Upload<'_> {
                 Ended::Paused => continue,
                 Ended::Broken(reason) => reason,
             };
-            let since = *broken_since.get_or_insert_with(Instant::now);
             let patience = Duration::from_secs(self.options.patience_seconds);
+            let is_hidden = self.bar.is_hidden();
+            let since = *broken_since.get_or_insert_with(|| {
+                if is_hidden && !patience.is_zero() {
+                    say_again(&reason, patience);
+                }
+                Instant::now()
+            });
             if since.elapsed() >= patience {
                 return Err(LoadError::GaveUp {
                     file: self.file.to_owned(),
@@ -313,7 +320,12 @@ impl Upload<'_> {
             _ => Err(LoadError::Refused {
                 file: self.file.to_owned(),
                 status: status.as_u16(),
-                detail: problem.detail,
+                detail: match problem.code.as_str() {
+                    "filter_not_found" => {
+                        format!("{}; --create capacity=100000 creates it", problem.detail)
+                    }
+                    _ => problem.detail,
+                },
             }),
         }
     }

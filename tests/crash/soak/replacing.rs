@@ -5,7 +5,7 @@
 use crate::load::Life;
 use crate::random::Random;
 use crate::server::{Server, client_with, post_lines};
-use reqwest::StatusCode;
+use cuckood::file::FileView;
 use reqwest::blocking::Client;
 use serde_json::{Value, json};
 use std::thread;
@@ -19,8 +19,8 @@ const PAUSE: Duration = Duration::from_millis(150);
 pub(super) struct Replacing {
     client: Client,
     random: Random,
-    /// The dumps of both sources, and what they are known by.
-    sources: Vec<(Vec<u8>, String)>,
+    /// The dumps of both sources.
+    sources: Vec<Vec<u8>>,
     /// Which of them the target may be.
     possible: Vec<usize>,
     replaced: u64,
@@ -42,8 +42,7 @@ impl Replacing {
             server.post_lines(&path, &names(source)).unwrap();
             let dump = client.get(server.url(&format!("/filters/{filter}/dump")));
             let dump = dump.send().unwrap();
-            let digest = dump.headers()["etag"].to_str().unwrap().to_owned();
-            (dump.bytes().unwrap().to_vec(), digest)
+            dump.bytes().unwrap().to_vec()
         });
         let mut replacing = Replacing {
             sources: sources.collect(),
@@ -88,12 +87,11 @@ impl Replacing {
 
     /// `false` if no answer came.
     fn replace(&mut self, base: &str, source: usize) -> bool {
-        let (dump, _) = &self.sources[source];
         let request = self
             .client
             .put(format!("{base}/filters/{TARGET}/dump?replace=true"))
             .header("content-type", "application/octet-stream")
-            .body(dump.clone());
+            .body(self.sources[source].clone());
         let Ok(answer) = request.send() else {
             return false;
         };
@@ -105,14 +103,11 @@ impl Replacing {
 
     /// After a restart: the target is one of those that it may be, bit for bit.
     pub(super) fn verify(&mut self, server: &Server) {
-        let is_now = |source: &usize| {
-            let (_, digest) = &self.sources[*source];
-            let dump = self
-                .client
-                .get(server.url(&format!("/filters/{TARGET}/dump")));
-            let answer = dump.header("if-none-match", digest).send().unwrap();
-            answer.status() == StatusCode::NOT_MODIFIED
-        };
+        let dump = server.url(&format!("/filters/{TARGET}/dump"));
+        let dump = self.client.get(dump).send().unwrap().bytes().unwrap();
+        let content = |file: &[u8]| FileView::open(file).ok()?.verify().ok();
+        let dumped = content(&dump);
+        let is_now = |source: &usize| dumped.is_some() && dumped == content(&self.sources[*source]);
         let now = self.possible.iter().copied().find(is_now);
         self.compare(now.is_some());
         self.possible = now.into_iter().collect();

@@ -1,0 +1,330 @@
+//! Copies that are counted beside slots, put into free slots: for a format that
+//! knows slots alone.
+//!
+//! A copy may go into any slot where its item is looked for: in a sub-filter as
+//! large as its own, or smaller, whose buckets follow from its bucket. Which
+//! bucket it has in a larger one nobody knows any more. Where there is no free
+//! slot, one more sub-filter takes it, if that is as large.
+
+use crate::chain::meta::Chain;
+use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
+use crate::cuckoo::classic::Classic;
+use crate::cuckoo::layout::Layout;
+use crate::page::{FilterId, PageId, PageIndex};
+use crate::pages::PageGeometry;
+use crate::pages::image::{self, PageImage};
+use crate::state::Pace;
+use crate::store::{Snapshot, StoreError};
+use crate::stored::{self, PageVisitor};
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
+
+/// Classes with counted copies of one filter that are looked at, and slots in
+/// which they may lie. More slots than these take too much memory.
+const MAX_CLASSES: usize = 1 << 18;
+const MAX_SLOTS: usize = 1 << 20;
+
+/// Memory that each takes, with what collections leave free.
+const CLASS_BYTES: usize = 2 * size_of::<Counted>();
+const SLOT_BYTES: usize = 40;
+
+/// A slot: the position of its sub-filter, and its place in that.
+type Slot = (usize, u64);
+
+/// What is put into slots that are free.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) slots: BTreeMap<Slot, u8>,
+    /// Whether there is one more sub-filter.
+    pub(crate) has_one_more: bool,
+}
+
+/// What became of the copies.
+pub(crate) enum Placement {
+    /// All of them have slots.
+    All(Placed),
+    /// They fit into none, or into none of those that are looked at.
+    NoRoom,
+    /// The pace broke.
+    Interrupted,
+}
+
+impl Placed {
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.slots.len() * SLOT_BYTES
+    }
+}
+
+/// Most bytes of memory that finding slots for so many copies takes.
+pub(crate) fn memory(chain: &Chain, copies: u64) -> usize {
+    let copies = usize::try_from(copies).unwrap_or(usize::MAX);
+    let classes = copies.min(MAX_CLASSES);
+    let of_a_class = 2 * usize::from(chain.params().bucket_size()) * (chain.sub_filter_count() + 1);
+    let slots = classes.saturating_mul(of_a_class).min(MAX_SLOTS);
+    classes * CLASS_BYTES + (slots + copies.min(slots)) * SLOT_BYTES
+}
+
+/// A class with copies that are counted.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    /// Position of its sub-filter.
+    position: usize,
+    candidates: Candidates,
+    copies: u64,
+}
+
+/// Finds slots for all counted copies of a filter. Reads the filter twice.
+///
+/// # Errors
+/// The store can't be read.
+pub(crate) fn place(
+    view: &Snapshot<'_>,
+    id: FilterId,
+    chain: &Chain,
+    max_entries: usize,
+    pace: &mut Pace,
+) -> Result<Placement, StoreError> {
+    let source = Source { id, chain };
+    let mut counted = Counters {
+        source,
+        pace: &mut *pace,
+        buckets: buckets(chain),
+        classes: Vec::new(),
+        slots: 0,
+        is_interrupted: false,
+    };
+    let spans = source.spans();
+    if stored::each_page(view, &spans, max_entries, &mut counted)?.is_break() {
+        return Ok(match counted.is_interrupted {
+            true => Placement::Interrupted,
+            false => Placement::NoRoom,
+        });
+    }
+    let classes = counted.classes;
+    let mut slots = Occupied {
+        source,
+        pace: &mut *pace,
+        wanted: BTreeMap::new(),
+    };
+    for class in &classes {
+        if slots.between().is_break() {
+            return Ok(Placement::Interrupted);
+        }
+        for position in 0..chain.sub_filter_count() {
+            for slot in class.slots(chain, position) {
+                slots.wanted.insert(slot, false);
+            }
+        }
+    }
+    // It goes through all pages, whatever they hold.
+    if stored::each_page(view, &spans, max_entries, &mut slots)?.is_break() {
+        return Ok(Placement::Interrupted);
+    }
+    Ok(fill(chain, &classes, &slots.wanted).map_or(Placement::NoRoom, Placement::All))
+}
+
+/// Buckets of each sub-filter, and of one more.
+fn buckets(chain: &Chain) -> Vec<u64> {
+    let all = 0..=chain.sub_filter_count();
+    let layouts = all.filter_map(|position| chain.classic_at(position));
+    layouts.map(|layout| layout.buckets()).collect()
+}
+
+/// Puts the copies of all classes into slots that are not in use.
+fn fill(chain: &Chain, classes: &[Counted], in_use: &BTreeMap<Slot, bool>) -> Option<Placed> {
+    let subs = chain.sub_filter_count();
+    let mut placed = Placed::default();
+    for class in classes {
+        let fingerprint = u8::try_from(class.candidates.fingerprint.0).ok()?;
+        let mut left = class.copies;
+        for position in 0..=subs {
+            for slot in class.slots(chain, position) {
+                let is_free = position == subs || in_use.get(&slot) == Some(&false);
+                if left > 0 && is_free && !placed.slots.contains_key(&slot) {
+                    placed.slots.insert(slot, fingerprint);
+                    placed.has_one_more |= position == subs;
+                    left -= 1;
+                }
+            }
+        }
+        if left > 0 {
+            return None;
+        }
+    }
+    Some(placed)
+}
+
+impl Counted {
+    /// The slots in which it may lie in a sub-filter, or in one more behind the
+    /// last.
+    fn slots(&self, chain: &Chain, position: usize) -> Vec<Slot> {
+        let (own, layout) = (chain.classic_at(self.position), chain.classic_at(position));
+        let (Some(own), Some(layout)) = (own, layout) else {
+            return Vec::new();
+        };
+        if layout.buckets() > own.buckets() {
+            return Vec::new();
+        }
+        let size = u64::from(layout.bucket_size());
+        let under = layout.candidates_under(self.candidates.first, self.candidates.fingerprint);
+        let of_bucket = |bucket: BucketIndex| (0..size).map(move |at| bucket.0 * size + at);
+        let slots = under.buckets().flat_map(of_bucket);
+        slots.map(|slot| (position, slot)).collect()
+    }
+}
+
+/// The filter whose pages are read.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    id: FilterId,
+    chain: &'a Chain,
+}
+
+/// A page as it was read.
+struct ReadPage<'a> {
+    /// Position of its sub-filter, and the layout of that.
+    position: usize,
+    layout: Classic,
+    /// Number of its first slot in the sub-filter.
+    first_slot: u64,
+    image: PageImage<'a>,
+}
+
+impl Source<'_> {
+    /// All pages.
+    fn spans(&self) -> Vec<Range<PageId>> {
+        let page = |ordinal, page| PageId {
+            filter: self.id,
+            ordinal,
+            page: PageIndex(page),
+        };
+        let subs = self.chain.sub_filters();
+        subs.map(|sub| page(sub.ordinal, 0)..page(sub.ordinal, sub.layout.pages()))
+            .collect()
+    }
+
+    /// Position and layout of the sub-filter of a page; `None`: it is of none.
+    fn sub_filter_of(&self, id: PageId) -> Option<(usize, Classic)> {
+        let position = match id.filter == self.id {
+            true => self.chain.position_of(id.ordinal)?,
+            false => return None,
+        };
+        Some((position, self.chain.classic_at(position)?))
+    }
+
+    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
+        let (_, layout) = self.sub_filter_of(id)?;
+        Some(PageGeometry::of(&Layout::Classic(layout)))
+    }
+
+    /// Reads an image; `None`: it is of no sub-filter.
+    fn page<'b>(
+        &self,
+        id: PageId,
+        bytes: Result<&'b [u8], StoreError>,
+    ) -> Result<Option<ReadPage<'b>>, StoreError> {
+        let Some((position, layout)) = self.sub_filter_of(id) else {
+            return Ok(None);
+        };
+        Ok(Some(ReadPage {
+            position,
+            layout,
+            first_slot: u64::from(id.page.0) * u64::from(layout.page_bytes()),
+            image: image::decode(bytes?, layout.page_bytes(), id)?,
+        }))
+    }
+}
+
+/// Finds the classes with counted copies.
+struct Counters<'a> {
+    source: Source<'a>,
+    pace: &'a mut Pace,
+    buckets: Vec<u64>,
+    classes: Vec<Counted>,
+    /// In which they may lie.
+    slots: usize,
+    is_interrupted: bool,
+}
+
+impl PageVisitor for Counters<'_> {
+    fn between(&mut self) -> ControlFlow<()> {
+        let paced = (self.pace)();
+        self.is_interrupted |= paced.is_break();
+        paced
+    }
+
+    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
+        self.source.geometry(id)
+    }
+
+    fn page(
+        &mut self,
+        id: PageId,
+        bytes: Result<&[u8], StoreError>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let Some(page) = self.source.page(id, bytes)? else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let (layout, counters) = (page.layout, &page.image.counters);
+        let size = u64::from(layout.bucket_size());
+        // Sub-filters never become smaller.
+        let fitting = self.buckets.partition_point(|&it| it <= layout.buckets());
+        let slots_of_a_class = 2 * size as usize * fitting;
+        for (key, copies) in counters.iter().flat_map(|counters| counters.iter()) {
+            let slot = page.first_slot + (key.0 >> 32);
+            let fingerprint = Fingerprint(key.0 as u32);
+            let first = BucketIndex(slot / size.max(1));
+            self.classes.push(Counted {
+                position: page.position,
+                candidates: Candidates {
+                    fingerprint,
+                    first,
+                    second: layout.alternate(first, fingerprint),
+                },
+                copies,
+            });
+            self.slots = self.slots.saturating_add(slots_of_a_class);
+        }
+        let is_bounded = self.classes.len() <= MAX_CLASSES && self.slots <= MAX_SLOTS;
+        Ok(match is_bounded {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })
+    }
+}
+
+/// Finds out of some slots whether they are in use.
+struct Occupied<'a> {
+    source: Source<'a>,
+    pace: &'a mut Pace,
+    wanted: BTreeMap<Slot, bool>,
+}
+
+impl PageVisitor for Occupied<'_> {
+    fn between(&mut self) -> ControlFlow<()> {
+        (self.pace)()
+    }
+
+    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
+        self.source.geometry(id)
+    }
+
+    fn page(
+        &mut self,
+        id: PageId,
+        bytes: Result<&[u8], StoreError>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let Some(page) = self.source.page(id, bytes)? else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let (position, first) = (page.position, page.first_slot);
+        let end = first + u64::from(page.layout.page_bytes());
+        let wanted = self.wanted.range_mut((position, first)..(position, end));
+        for (&(_, slot), is_in_use) in wanted {
+            let byte = page.image.slots.get((slot - first) as usize);
+            *is_in_use = byte.is_some_and(|&byte| byte != 0);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}

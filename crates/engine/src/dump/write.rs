@@ -1,0 +1,252 @@
+//! Makes a dump of a filter as it was at one moment, while commits go on.
+
+use crate::chain::address::PageAddress;
+use crate::chain::meta::Chain;
+use crate::dump_memory::MemoryShare;
+use crate::page::{FilterId, PageId, PageIndex};
+use crate::pages::{PageGeometry, image};
+use crate::store::{Snapshot, StoreError};
+use crate::stored::{self, PageVisitor};
+use cuckood_filter::chain::counters::Counters;
+use cuckood_filter::file::{FileError, FileWriter, Header};
+use std::cell::RefCell;
+use std::ops::{ControlFlow, Range};
+
+/// Bytes handed over at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// What is wanted of a dump.
+pub struct Wanted {
+    /// The header of the filter, with its key or without.
+    pub header: Header,
+    /// Which bytes of the file.
+    pub bytes: Range<u64>,
+}
+
+impl Wanted {
+    /// All of it.
+    pub fn all(header: Header) -> Wanted {
+        Wanted {
+            bytes: 0..header.parts.bytes,
+            header,
+        }
+    }
+}
+
+/// Takes a dump. What takes a part may block, and ends the dump by breaking.
+pub trait DumpSink {
+    /// Called again and again while the filter is read, where nothing is held
+    /// that others wait for: the place to take a rest.
+    fn throttle(&mut self) {}
+
+    /// What there is; answers what is wanted of it.
+    fn begin(&mut self, header: Header) -> ControlFlow<(), Wanted> {
+        ControlFlow::Continue(Wanted::all(header))
+    }
+
+    /// The next bytes.
+    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()>;
+}
+
+/// Keeps all of it.
+impl DumpSink for Vec<u8> {
+    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
+        self.extend(bytes);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Dumps a filter.
+///
+/// # Errors
+/// The store can't be read.
+pub(crate) fn write(
+    view: &Snapshot<'_>,
+    id: FilterId,
+    chain: &Chain,
+    share: &MemoryShare,
+    sink: &mut dyn DumpSink,
+) -> Result<(), StoreError> {
+    let header = Header::of(chain).ok_or_else(|| corrupt(id, "it is too large for a file"))?;
+    let ControlFlow::Continue(Wanted { header, bytes }) = sink.begin(header) else {
+        return Ok(());
+    };
+    let parts = header.parts.clone();
+    let is_part = parts.needs_no_sums(bytes.end);
+    let read = match is_part {
+        true => bytes.clone(),
+        false => 0..parts.bytes,
+    };
+    let out = RefCell::new(Output {
+        sink,
+        at: read.start,
+        wanted: bytes,
+        piece: Vec::new(),
+    });
+    let put = |bytes: &[u8]| out.borrow_mut().put(bytes);
+    let spans: Vec<_> = chain
+        .sub_filters()
+        .zip(&parts.subs)
+        .map(|(sub, &(layout, begin))| {
+            let page = |page: u64| PageId {
+                filter: id,
+                ordinal: sub.ordinal,
+                page: PageIndex(layout.pages().min(u32::try_from(page).unwrap_or(u32::MAX))),
+            };
+            let bytes = u64::from(layout.page_bytes());
+            let first = read.start.saturating_sub(begin) / bytes;
+            page(first)..page(read.end.saturating_sub(begin).div_ceil(bytes))
+        })
+        .collect();
+    let each = |pass: &mut Pass<'_>| {
+        let mut reading = Reading {
+            id,
+            chain,
+            out: &out,
+            pass,
+            ended: None,
+        };
+        let flow = stored::each_page(view, &spans, share.entries(), &mut reading)?;
+        match reading.ended {
+            Some(ended) => Err(ended),
+            // It breaks for no other reason.
+            None if flow.is_break() => Err(Ended::Enough),
+            None => Ok(()),
+        }
+    };
+    let written = (|| {
+        if is_part {
+            let mut writer = FileWriter::part(header, read.start, put)?;
+            each(&mut |at, slots, _| writer.page(at, slots, None))?;
+            return writer.end_part();
+        }
+        let mut writer = FileWriter::new(header, put)?;
+        each(&mut |at, slots, counters| writer.page(at, slots, counters))?;
+        writer.end_pages()?;
+        if parts.counters > 0 {
+            each(&mut |at, _, counters| match counters {
+                Some(counters) => writer.counters(at, counters),
+                None => Ok(()),
+            })?;
+        }
+        writer.finish().map(|_| ())
+    })();
+    match written {
+        Ok(()) | Err(Ended::Enough) => Ok(()),
+        Err(Ended::Failed(error)) => Err(error),
+        Err(Ended::Contradicts(error)) => Err(corrupt(id, &error.to_string())),
+    }
+}
+
+fn corrupt(id: FilterId, reason: &str) -> StoreError {
+    StoreError::Corrupt {
+        what: format!("filter {}", id.0),
+        reason: reason.to_owned(),
+    }
+}
+
+/// Why nothing more is written.
+enum Ended {
+    /// All that was wanted is, or nobody takes it any more.
+    Enough,
+    Failed(StoreError),
+    /// The filter is not as it says.
+    Contradicts(FileError),
+}
+
+impl From<StoreError> for Ended {
+    fn from(error: StoreError) -> Ended {
+        Ended::Failed(error)
+    }
+}
+
+impl From<FileError> for Ended {
+    fn from(error: FileError) -> Ended {
+        Ended::Contradicts(error)
+    }
+}
+
+type Put = Result<(), Ended>;
+
+/// Takes a page: its slots, and what is counted beside them.
+type Pass<'a> = dyn FnMut(PageAddress, &[u8], Option<&Counters>) -> Put + 'a;
+
+/// Where the bytes of a file go that are wanted.
+struct Output<'a> {
+    sink: &'a mut dyn DumpSink,
+    at: u64,
+    wanted: Range<u64>,
+    piece: Vec<u8>,
+}
+
+impl Output<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Put {
+        let within = |at: u64| {
+            let at = usize::try_from(at.saturating_sub(self.at));
+            at.unwrap_or(usize::MAX).min(bytes.len())
+        };
+        let wanted = within(self.wanted.start)..within(self.wanted.end);
+        self.piece
+            .extend_from_slice(bytes.get(wanted).unwrap_or_default());
+        self.at += bytes.len() as u64;
+        let is_all = self.at >= self.wanted.end;
+        if is_all || self.piece.len() >= PIECE_BYTES {
+            let piece = std::mem::take(&mut self.piece);
+            let taken = piece.is_empty() || self.sink.piece(piece).is_continue();
+            if is_all || !taken {
+                return Err(Ended::Enough);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes every page that was ever written to, as it was at the moment of the view.
+struct Reading<'a, 'b> {
+    id: FilterId,
+    chain: &'a Chain,
+    out: &'a RefCell<Output<'b>>,
+    pass: &'a mut Pass<'a>,
+    ended: Option<Ended>,
+}
+
+impl Reading<'_, '_> {
+    fn address_of(&self, id: PageId) -> Option<PageAddress> {
+        let is_ours = id.filter == self.id;
+        let position = is_ours.then(|| self.chain.position_of(id.ordinal))??;
+        Some(PageAddress::new(position, id.page.0))
+    }
+}
+
+impl PageVisitor for Reading<'_, '_> {
+    fn between(&mut self) -> ControlFlow<()> {
+        self.out.borrow_mut().sink.throttle();
+        ControlFlow::Continue(())
+    }
+
+    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
+        let sub = self.address_of(id)?.sub as usize;
+        Some(PageGeometry::of(&self.chain.sub_filter(sub)?.layout))
+    }
+
+    fn page(
+        &mut self,
+        id: PageId,
+        image: Result<&[u8], StoreError>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let image = image?;
+        let (Some(at), Some(geometry)) = (self.address_of(id), self.geometry(id)) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let page = image::decode(image, geometry.page_bytes(), id)?;
+        Ok(
+            match (self.pass)(at, page.slots, page.counters.as_deref()) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(ended) => {
+                    self.ended = Some(ended);
+                    ControlFlow::Break(())
+                }
+            },
+        )
+    }
+}

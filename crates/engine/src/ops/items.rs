@@ -1,0 +1,210 @@
+//! Adding and deleting items.
+
+use crate::answer::{AddOptions, AddResult};
+use crate::batch::ItemBatch;
+use crate::error::{EngineError, Result};
+use crate::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
+use crate::idempotency::response::StoredResponse;
+use crate::lane::command::{Command, ItemChange, ItemOp, ItemResult, ItemStep, Outcome, ReplyWith};
+use crate::name::FilterName;
+use crate::ops::create::NewWithItems;
+use crate::ops::values::{check_deletes, check_no_values};
+use crate::state::{Engine, EngineState};
+use std::sync::Arc;
+
+impl Engine {
+    /// Adds items; all of them or, if an error is returned, none. One result
+    /// an item, in order.
+    ///
+    /// With a key it is done once, however often it is asked for: then it is
+    /// answered as it was the first time, for as long as the first key says. Answers
+    /// to what failed are not kept.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] without [`AddOptions::create`];
+    /// [`EngineError::OutcomeUnknown`] if the commit failed. With a key also
+    /// [`EngineError::RetryInFlight`] while the first is on its way,
+    /// [`EngineError::RetryConflict`] if that was another request,
+    /// [`EngineError::RetryFilterGone`] if its filter has been deleted since,
+    /// [`EngineError::RetriesFull`] if no more answers can be kept.
+    pub async fn add(
+        &self,
+        name: &FilterName,
+        items: &ItemBatch,
+        options: &AddOptions,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Answered<Vec<AddResult>>> {
+        let state = &self.state;
+        let add = |recorder: Option<SideRecorder>| async move {
+            let new = options.create.as_ref();
+            let new = new.map(|wanted| state.resolve_new(wanted)).transpose()?;
+            loop {
+                let outcome = match (self.state.open(&self.caller, name).await?, &new) {
+                    (Some(filter), _) => {
+                        check_no_values(filter.view.load().chain.params())?;
+                        state.quota.check_growth(filter.owner.as_ref())?;
+                        let (op, now_ms) = (ItemChange::Add(options.mode), state.clock.now_ms());
+                        let command = |hashes| Command::Items(op, hashes, now_ms);
+                        let (lanes, recorder) = (&state.lanes, recorder.as_ref());
+                        let added =
+                            lanes.submit_items(&self.caller, &filter, items, recorder, command);
+                        added.await?
+                    }
+                    (None, Some(new)) => {
+                        check_no_values(&new.params)?;
+                        let new = NewWithItems {
+                            filter: new,
+                            items,
+                            mode: options.mode,
+                            reply_with: ReplyWith::Results,
+                        };
+                        let created = self.create(name, new, recorder.as_ref());
+                        // Seldom, and larger than all else that this future holds.
+                        Box::pin(created).await?
+                    }
+                    (None, None) => return Err(EngineError::NotFound { name: name.clone() }),
+                };
+                if let Outcome::Added(results) | Outcome::Created(results, _) = outcome {
+                    state.count_added(&results);
+                    return Ok(results);
+                }
+            }
+        };
+        let bytes = StoredResponse::most_bytes(items.len());
+        self.once(name, key, bytes, StoredResponse::added, add)
+            .await
+    }
+
+    /// Deletes one copy of each item; all or, if an error is returned, none.
+    /// `false`: the item was not found.
+    ///
+    /// Deleting what was never added may take another item's fingerprint,
+    /// which is a false negative from then on.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::OutcomeUnknown`] if the
+    /// commit failed; those of a key, see [`Engine::add`].
+    pub async fn delete(
+        &self,
+        name: &FilterName,
+        items: &ItemBatch,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Answered<Vec<bool>>> {
+        let state = &self.state;
+        let delete = |recorder: Option<SideRecorder>| async move {
+            loop {
+                let filter = self.find(name).await?;
+                check_deletes(filter.view.load().chain.params())?;
+                let now_ms = state.clock.now_ms();
+                let command = |hashes| Command::Items(ItemChange::Delete, hashes, now_ms);
+                let (lanes, recorder) = (&state.lanes, recorder.as_ref());
+                let deleted = lanes.submit_items(&self.caller, &filter, items, recorder, command);
+                if let Outcome::Deleted(results) = deleted.await? {
+                    state.count_deleted(&results);
+                    return Ok(results);
+                }
+            }
+        };
+        let bytes = StoredResponse::most_bytes(items.len());
+        self.once(name, key, bytes, StoredResponse::deleted, delete)
+            .await
+    }
+
+    /// Does one thing after another with items of a filter, in one commit with
+    /// nobody in between: a question among them sees what was done before it.
+    /// Each step is for the next so many items. One result an item, in order;
+    /// all of it or, if an error is returned, nothing.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::OutcomeUnknown`] if the commit
+    /// failed.
+    pub async fn work_in_steps(
+        &self,
+        name: &FilterName,
+        steps: &Arc<[ItemStep]>,
+        items: &ItemBatch,
+    ) -> Result<Vec<ItemResult>> {
+        let term = self.state.term(name);
+        let worked = self.planned_in_steps(name, steps, items).await;
+        self.confirmed(name, term, worked).await
+    }
+
+    async fn planned_in_steps(
+        &self,
+        name: &FilterName,
+        steps: &Arc<[ItemStep]>,
+        items: &ItemBatch,
+    ) -> Result<Vec<ItemResult>> {
+        let state = &self.state;
+        let has = |wanted: fn(ItemOp) -> bool| steps.iter().any(|step| wanted(step.op));
+        let adds = has(|op| matches!(op, ItemOp::Add(_)));
+        let deletes = has(|op| op == ItemOp::Delete);
+        loop {
+            let filter = self.find(name).await?;
+            if deletes {
+                check_deletes(filter.view.load().chain.params())?;
+            }
+            if adds {
+                check_no_values(filter.view.load().chain.params())?;
+                state.quota.check_growth(filter.owner.as_ref())?;
+            }
+            let (steps, now_ms) = (Arc::clone(steps), state.clock.now_ms());
+            let command = |hashes| Command::Steps(steps, hashes, now_ms);
+            let worked = state
+                .lanes
+                .submit_items(&self.caller, &filter, items, None, command);
+            if let Outcome::Stepped(results) = worked.await? {
+                for (operation, outcome, items) in counted(&results) {
+                    state.count_items(operation, outcome, items);
+                }
+                return Ok(results);
+            }
+        }
+    }
+}
+
+/// What became of the items of steps, as it is counted.
+fn counted(results: &[ItemResult]) -> [(&'static str, &'static str, usize); 9] {
+    use ItemResult::{Added, Counted, Deleted, Found};
+    let of = |operation, outcome, wanted: fn(&ItemResult) -> bool| {
+        let items = results.iter().filter(|it| wanted(it)).count();
+        (operation, outcome, items)
+    };
+    [
+        of("add", "added", |it| *it == Added(AddResult::Added)),
+        of("add", "refreshed", |it| *it == Added(AddResult::Refreshed)),
+        of("add", "exists", |it| *it == Added(AddResult::Exists)),
+        of("add", "full", |it| matches!(it, Added(AddResult::Full(_)))),
+        of("delete", "deleted", |it| *it == Deleted(true)),
+        of("delete", "absent", |it| *it == Deleted(false)),
+        of("exists", "found", |it| *it == Found(true)),
+        of("exists", "absent", |it| *it == Found(false)),
+        of("count", "answered", |it| matches!(it, Counted(_))),
+    ]
+}
+
+impl EngineState {
+    /// Counts what became of added items.
+    pub(super) fn count_added(&self, results: &[AddResult]) {
+        let (mut added, mut refreshed, mut exists, mut full) = (0, 0, 0, 0);
+        for result in results {
+            match result {
+                AddResult::Added => added += 1,
+                AddResult::Refreshed => refreshed += 1,
+                AddResult::Exists => exists += 1,
+                AddResult::Full(_) => full += 1,
+            }
+        }
+        self.count_items("add", "added", added);
+        self.count_items("add", "refreshed", refreshed);
+        self.count_items("add", "exists", exists);
+        self.count_items("add", "full", full);
+    }
+
+    /// Counts what became of deletes.
+    pub(super) fn count_deleted(&self, results: &[bool]) {
+        let deleted = results.iter().filter(|&&deleted| deleted).count();
+        self.count_items("delete", "deleted", deleted);
+        self.count_items("delete", "absent", results.len() - deleted);
+    }
+}

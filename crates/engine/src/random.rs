@@ -1,0 +1,28 @@
+//! Chance with a seed (SplitMix64, Steele, Lea and Flood, 2014), for tests.
+
+/// A generator.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    /// True in `percent` of a hundred calls.
+    pub(crate) fn percent(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+}

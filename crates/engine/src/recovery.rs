@@ -1,0 +1,204 @@
+//! Starting again: the redo log is applied to the pages it names.
+//!
+//! Values in the log are absolute, so it does not matter how much of it the
+//! stored images contain already, nor whether a replay was interrupted and
+//! starts over. Records of filters and sub-filters that are no more are passed
+//! over. Nothing else is loaded: what is not asked for stays in the store.
+
+use super::filters::{FilterView, Filters, OpenFilter, lane_of};
+use super::logged::{LoggedPage, by_filter, by_page, sort_by_page};
+use super::pages::{Checkpointer, CutLog, Loader, PageCache};
+use crate::chain::address::PageAddress;
+use crate::chain::plan::PageChanges;
+use crate::page::{FilterId, Sequence};
+use crate::store::redo::{self, RedoReader, RedoWrite};
+use crate::store::{PageStore, StoreError};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+/// What a replay found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Recovered {
+    /// Redo records read.
+    pub(super) records: u64,
+    /// Slots set.
+    pub(super) slots: u64,
+}
+
+/// What a replay works with.
+pub(super) struct Recovery<'a> {
+    pub(super) store: &'a PageStore,
+    pub(super) filters: &'a Filters,
+    pub(super) cache: &'a Arc<PageCache>,
+    pub(super) checkpointer: &'a Checkpointer,
+    pub(super) loader: &'a Loader,
+    pub(super) lanes: usize,
+    /// Pages that are brought in at once.
+    pub(super) pages_at_once: usize,
+}
+
+impl Recovery<'_> {
+    /// Applies every record of the log, oldest first. Blocks.
+    ///
+    /// # Errors
+    /// Corrupt records, pages or descriptions.
+    pub(super) fn run(&self) -> Result<Recovered, StoreError> {
+        let mut recovered = Recovered::default();
+        let mut known: HashMap<FilterId, Option<Arc<OpenFilter>>> = HashMap::new();
+        self.store.replay(&mut |sequence, record| {
+            redo::check(record).map_err(|error| error.in_record(sequence))?;
+            recovered.records += 1;
+            self.checkpointer.note_logged(sequence, record.len() as u64);
+            self.checkpointer.continue_after(sequence);
+            let (mut writes, mut pages) = (Vec::new(), 0);
+            for write in RedoReader::new(record) {
+                let write = write.map_err(|error| error.in_record(sequence))?;
+                let page = |write: &RedoWrite<'_>| write.page();
+                if writes.last().map(page) != Some(write.page()) {
+                    pages += 1;
+                }
+                if pages > self.pages_at_once {
+                    recovered.slots += self.apply(sequence, &mut known, &mut writes)?;
+                    writes.clear();
+                    pages = 1;
+                }
+                writes.push(write);
+            }
+            recovered.slots += self.apply(sequence, &mut known, &mut writes)?;
+            Ok(())
+        })?;
+        Ok(recovered)
+    }
+
+    fn apply(
+        &self,
+        sequence: Sequence,
+        known: &mut HashMap<FilterId, Option<Arc<OpenFilter>>>,
+        writes: &mut [RedoWrite<'_>],
+    ) -> Result<u64, StoreError> {
+        sort_by_page(writes);
+        let mut slots = 0;
+        for (id, writes) in by_filter(writes) {
+            let filter = match known.entry(id) {
+                Entry::Occupied(found) => found.get().clone(),
+                Entry::Vacant(free) => free.insert(self.open(id)?).clone(),
+            };
+            if let Some(filter) = filter {
+                slots += self.apply_to_filter(sequence, &filter, writes)?;
+            }
+        }
+        Ok(slots)
+    }
+
+    fn apply_to_filter(
+        &self,
+        sequence: Sequence,
+        filter: &OpenFilter,
+        writes: &[RedoWrite<'_>],
+    ) -> Result<u64, StoreError> {
+        let view = filter.view.load_full();
+        let lane = lane_of(&filter.name, self.lanes);
+        let logged = LoggedPages::of(&view, sequence, writes)?;
+        let mut applied = 0;
+        let addresses: Vec<PageAddress> = logged.there.iter().map(|it| it.0).collect();
+        let pages = addresses.len();
+        let permit = self.loader.pinnable().try_take(None, pages as u64);
+        let permit = permit.map_err(|_| StoreError::CacheTooSmall { pages })?;
+        let pins = self.loader.pin(&view.tables, &addresses, permit)?;
+        self.checkpointer.publish(lane, sequence, 0, |publication| {
+            let mut changes = PageChanges::default();
+            for (address, page) in &logged.there {
+                let Some(table) = view.tables.get(address.sub as usize) else {
+                    continue;
+                };
+                let index = self.cache.resident_frame(table, address.page);
+                let frame = index.and_then(|index| Some((index, self.cache.frame(index)?)));
+                let Some((index, frame)) = frame else {
+                    continue;
+                };
+                let geometry = table.geometry();
+                if let Some(whole) = &page.whole {
+                    publication.set_page(table, index, address.page, whole);
+                    applied += u64::from(geometry.slots_per_page());
+                }
+                page.put(&mut changes, *address, &geometry, |word| frame.load(word));
+                if let Some(page) = changes.pages.last() {
+                    publication.write(table, index, &changes, page);
+                }
+                applied += page.slots_and_counters() as u64;
+            }
+            for address in &logged.gone {
+                if let Some(table) = view.tables.get(address.sub as usize) {
+                    publication.drop_page(table, address.page);
+                }
+            }
+        });
+        drop(pins);
+        while self.checkpointer.has_many_dirty_pages() {
+            // The log stays whole until it was replayed to its end: should
+            // this be interrupted, it is replayed from its start onto the
+            // images written here, which ends in the same bytes.
+            self.checkpointer.checkpoint_slice(CutLog::No)?;
+        }
+        Ok(applied)
+    }
+
+    fn open(&self, id: FilterId) -> Result<Option<Arc<OpenFilter>>, StoreError> {
+        let Some(stored) = self.store.filter_by_id(id)? else {
+            return Ok(None);
+        };
+        let filter = Arc::new(OpenFilter::of(stored)?);
+        self.filters.insert(Arc::clone(&filter), None);
+        Ok(Some(filter))
+    }
+}
+
+/// What a record says about the pages of one filter.
+struct LoggedPages<'w, 'a> {
+    /// Of those that are there. Pages that were merged away since are not:
+    /// whatever the record says of them, the merge made void.
+    there: Vec<(PageAddress, LoggedPage<'w, 'a>)>,
+    /// Those that it dropped and that did not come back. Their images may still
+    /// have to be removed.
+    gone: Vec<PageAddress>,
+}
+
+impl<'w, 'a> LoggedPages<'w, 'a> {
+    /// # Errors
+    /// The filter can't ever have had such pages.
+    fn of(
+        view: &FilterView,
+        sequence: Sequence,
+        writes: &'w [RedoWrite<'a>],
+    ) -> Result<LoggedPages<'w, 'a>, StoreError> {
+        let mut logged = LoggedPages {
+            there: Vec::new(),
+            gone: Vec::new(),
+        };
+        for (id, writes) in by_page(writes) {
+            let position = view.chain.position_of(id.ordinal);
+            let table = position.and_then(|it| Some((it, view.tables.get(it)?)));
+            // Sub-filters that are gone have none.
+            let Some((position, table)) = table else {
+                continue;
+            };
+            let geometry = table.geometry();
+            let address = PageAddress {
+                sub: position as u32,
+                page: id.page.0,
+            };
+            let page = LoggedPage::of(&geometry, sequence, id, writes)?;
+            if address.page >= geometry.pages() {
+                logged.gone.extend(page.is_dropped.then_some(address));
+                continue;
+            }
+            // One that was dropped has come back since: a later record sets it
+            // as a whole.
+            if page.whole.is_some() || page.is_written {
+                logged.there.push((address, page));
+            }
+        }
+        Ok(logged)
+    }
+}

@@ -1,0 +1,62 @@
+//! What an engine that shares its lanes with others knows of them.
+
+use super::claims::Claims;
+use super::filters::lane_of_number;
+use super::lane::ordering::{LaneOrder, SharedLane};
+use super::shared::LanePlace;
+use crate::page::FilterId;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tokio::sync::Mutex as AsyncMutex;
+
+/// All of them.
+pub(super) struct Sharing {
+    pub(super) epoch: u64,
+    pub(super) lanes: Vec<LaneSharing>,
+    pub(super) claims: Arc<Claims>,
+}
+
+/// One lane.
+pub(super) struct LaneSharing {
+    pub(super) place: Arc<LanePlace>,
+    pub(super) barriers: Barriers,
+}
+
+/// The barriers of a lane, one after the other.
+#[derive(Default)]
+pub(super) struct Barriers {
+    /// How many have begun.
+    pub(super) begun: AtomicU64,
+    /// The last one that ended well; held while one is under way.
+    pub(super) ended: AsyncMutex<u64>,
+}
+
+/// What orders the commits of a lane that begins, and the largest number of a filter
+/// that was made in it.
+pub(super) type Begins = (Box<dyn LaneOrder>, u64);
+
+impl Sharing {
+    /// Of an engine with these lanes; what orders their commits is theirs.
+    pub(super) fn of(epoch: u64, lanes: Vec<SharedLane>) -> (Sharing, Vec<Begins>) {
+        let apart = lanes.into_iter().map(|lane| {
+            let known = LaneSharing {
+                place: lane.place,
+                barriers: Barriers::default(),
+            };
+            (known, (lane.order, lane.last_filter))
+        });
+        let (lanes, begin) = apart.unzip();
+        let sharing = Sharing {
+            epoch,
+            lanes,
+            claims: Arc::default(),
+        };
+        (sharing, begin)
+    }
+
+    /// Where the lane stands that gave a filter its number.
+    pub(super) fn lane_of(&self, id: FilterId) -> Option<&LanePlace> {
+        let lane = lane_of_number(id, self.lanes.len());
+        self.lanes.get(lane).map(|it| &*it.place)
+    }
+}

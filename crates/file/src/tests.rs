@@ -1,0 +1,102 @@
+use super::{FileError, FilterFile, NewFile, PathReason};
+use cuckood_filter::chain::address::PageAddress;
+use cuckood_filter::chain::meta::Chain;
+use cuckood_filter::chain::params::{Defaults, FilterParams, FilterRequest};
+use cuckood_filter::cuckoo::hash::HashKey;
+use cuckood_filter::file::{FileWriter, Header};
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+/// Writes the file of a filter that has the item `there` and nothing else.
+fn write(path: &Path) {
+    let request = FilterRequest {
+        capacity: Some(1_000),
+        ..FilterRequest::default()
+    };
+    let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+    let chain = Chain::new(params, HashKey([3; 16]), 0).unwrap();
+    let chain = chain.with_occupied(&[1]).unwrap();
+    let [candidate, _] = chain
+        .table()
+        .unwrap()
+        .layout()
+        .candidates(chain.hash(b"there"));
+    let (page, word) = chain.table().unwrap().layout().address(candidate.bucket);
+    let mut image = [0; 4096];
+    let at = 8 * usize::from(word);
+    image[at..at + 4].copy_from_slice(&candidate.slot.to_le_bytes());
+    let mut file = NewFile::create(path).unwrap();
+    let header = Header::of(&chain).unwrap();
+    let mut writer = FileWriter::new(header, |bytes: &[u8]| file.write_all(bytes)).unwrap();
+    writer
+        .page(PageAddress::new(0, page), &image, None)
+        .unwrap();
+    writer.finish().unwrap();
+    file.publish().unwrap();
+}
+
+#[test]
+fn a_file_is_asked_by_its_path_and_by_many_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("codes.cuckoo");
+    write(&path);
+    let file = FilterFile::open(&path).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                assert_eq!(file.exists(b"there"), Ok(true));
+                assert_eq!(file.exists(b"absent"), Ok(false));
+                assert_eq!(
+                    file.exists_all([&b"there"[..], b"absent"]),
+                    Ok(vec![true, false])
+                );
+                assert_eq!(
+                    (file.count(b"there"), file.count(b"absent")),
+                    (Ok(1), Ok(0))
+                );
+                assert_eq!(file.values(b"there"), Ok(Vec::new()));
+            });
+        }
+    });
+    file.verify().unwrap();
+    // It is asked as before when another takes its place.
+    write(&path);
+    assert_eq!(file.exists(b"there"), Ok(true));
+}
+
+#[test]
+fn what_is_no_file_of_a_filter_is_refused_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("codes.cuckoo");
+    let refusal = |path: &Path| FilterFile::open(path).err().unwrap();
+    let missing = refusal(&path);
+    assert!(matches!(missing.reason, PathReason::Io(_)), "{missing}");
+    assert!(missing.to_string().contains("codes.cuckoo"), "{missing}");
+    for content in ["", "a list of codes\n"] {
+        fs::write(&path, content).unwrap();
+        let foreign = refusal(&path).reason;
+        assert!(
+            matches!(foreign, PathReason::File(FileError::Foreign)),
+            "{foreign}"
+        );
+    }
+    write(&path);
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let cut = refusal(&path).reason;
+    let is_cut = matches!(cut, PathReason::File(FileError::Length { .. }));
+    assert!(is_cut, "{cut}");
+}
+
+#[test]
+fn a_file_that_is_not_finished_is_gone_and_changes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("codes.cuckoo");
+    fs::write(&path, "before").unwrap();
+    let mut file = NewFile::create(&path).unwrap();
+    file.write_all(b"half of it").unwrap();
+    drop(file);
+    assert_eq!(fs::read(&path).unwrap(), b"before");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}

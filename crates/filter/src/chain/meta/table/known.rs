@@ -1,0 +1,98 @@
+//! How many entries know how many bits of their path.
+
+use crate::cuckoo::bucket;
+use crate::cuckoo::paged::Paged;
+
+/// Counts of entries, by the bits that are known of them.
+///
+/// Each number of bits has a counter: that is what makes the false-positive
+/// rate exact at any moment, void copies included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Fewest bits that may be known of an entry.
+    least: u32,
+    /// By bits beyond those; none at the end is 0.
+    entries: Vec<u64>,
+}
+
+impl Known {
+    /// No entry yet.
+    pub(in crate::chain) fn new(least: u32) -> Known {
+        Known {
+            least,
+            entries: Vec::new(),
+        }
+    }
+
+    /// No entry yet, of a filter with these pages.
+    pub fn none_of(layout: &Paged) -> Known {
+        Known::new(layout.code().suffix_bits())
+    }
+
+    /// The entries of a page, by its words. `None` if one can't be of that page.
+    pub fn of_page(layout: &Paged, page: u32, words: impl Iterator<Item = u64>) -> Option<Known> {
+        let (code, level) = (layout.code(), layout.level_of(page));
+        let mut known = Known::none_of(layout);
+        for word in words {
+            for lane in 0..code.width().slots_per_word() {
+                match bucket::get(code.width(), word, lane) {
+                    0 => {}
+                    slot => known.add(code.known_if_sound(slot, level)?),
+                }
+            }
+        }
+        Some(known)
+    }
+
+    /// Adds those of others of the same filter. Never more than there are slots.
+    pub fn extend(&mut self, others: &Known) {
+        let most = self.entries.len().max(others.entries.len());
+        self.entries.resize(most, 0);
+        for (entries, more) in self.entries.iter_mut().zip(&others.entries) {
+            *entries = entries.saturating_add(*more);
+        }
+    }
+
+    /// Notes an entry of which so many bits are known.
+    #[inline]
+    pub(in crate::chain) fn add(&mut self, bits: u32) {
+        let beyond = (bits - self.least) as usize;
+        if beyond >= self.entries.len() {
+            self.entries.resize(beyond + 1, 0);
+        }
+        if let Some(entries) = self.entries.get_mut(beyond) {
+            *entries += 1;
+        }
+    }
+
+    /// Forgets one.
+    #[inline]
+    pub(in crate::chain) fn remove(&mut self, bits: u32) {
+        if let Some(entries) = self.entries.get_mut((bits - self.least) as usize) {
+            *entries -= 1;
+        }
+        while self.entries.last() == Some(&0) {
+            self.entries.pop();
+        }
+    }
+
+    /// Bits and entries, the fewest bits first.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        (self.least..).zip(self.entries.iter().copied())
+    }
+
+    /// The counters that were given, by bits beyond the fewest.
+    pub(in crate::chain) fn of(least: u32, entries: Vec<u64>) -> Known {
+        Known { least, entries }
+    }
+
+    /// By bits beyond the fewest; none at the end is 0.
+    pub(in crate::chain) fn entries(&self) -> &[u64] {
+        &self.entries
+    }
+
+    /// All entries.
+    pub fn total(&self) -> u64 {
+        self.entries.iter().sum()
+    }
+}

@@ -1,0 +1,36 @@
+//! Another filter, taken in page by page.
+
+use super::planner::Planner;
+use crate::chain::meta::{Chain, FullReason};
+use crate::chain::paged::union::{NotTaken, OtherPage};
+use crate::chain::pages::Draft;
+
+/// What of another filter is taken in: first [`new_entries`](Self::new_entries) of all
+/// its pages, then [`split_for`](Self::split_for), then [`take_in`](Self::take_in) of all
+/// of them, and [`end_union`](Self::end_union). `None` as for [`add`](Self::add).
+impl<D: Draft> Planner<'_, D> {
+    /// Slots that the entries of a page would take.
+    pub fn new_entries(&mut self, other: &OtherPage<'_>) -> Option<u64> {
+        let new = self.paged()?.new_entries(other);
+        self.known(new)
+    }
+
+    /// Splits pages until there are as many as the other filter has, and then as many
+    /// as so many entries more make due.
+    pub fn split_for(&mut self, other: &Chain, entries: u64) -> Option<Result<(), FullReason>> {
+        let pages = other.table()?.layout().pages();
+        let split = self.paged()?.split_for(pages, entries);
+        self.known(split)
+    }
+
+    /// Plans that all entries of a page are taken in.
+    pub fn take_in(&mut self, other: &OtherPage<'_>) -> Option<Result<(), NotTaken>> {
+        let taken = self.paged()?.take_in(other);
+        self.known(taken)
+    }
+
+    /// All pages were taken in.
+    pub fn end_union(&mut self, other: &Chain) {
+        self.chain.add_items_of(other);
+    }
+}

@@ -1,0 +1,183 @@
+//! Two filters become one that finds what either found.
+//!
+//! Only filters whose hashes have one key, and that began with as many pages of the same
+//! slots, lay an item on the same pages. What is lost is who added what: the same item
+//! in both counts twice, whatever an add would have done.
+
+use super::meta::Chain;
+use super::meta::FullReason;
+use super::paged::union::{NotTaken, OtherPage};
+use super::pages::{Draft as _, WholePage};
+use super::params::Difference;
+use super::plan::Planner;
+use super::resident::Pages;
+use crate::chain::address::PageAddress;
+use crate::chain::contents::Contents;
+use crate::cuckoo::kick::KickSearch;
+use crate::cuckoo::layout::Layout;
+use crate::cuckoo::paged::Paged;
+
+/// Why two filters don't become one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnionError {
+    /// One has the layout `classic`.
+    #[error("filters of the layout classic can't be merged")]
+    Classic,
+    /// Items of one expire.
+    #[error("filters whose items expire can't be merged")]
+    Window,
+    /// The keys of their hashes differ.
+    #[error("the keys of their hashes differ: only siblings can be merged")]
+    Key,
+    /// They differ in something else.
+    #[error("{} is {} in one and {} in the other", .0.field, .0.existing, .0.requested)]
+    Differ(Difference),
+    /// There is no room for all entries, and the filter may not grow.
+    #[error("the filter takes no more items: {0:?}")]
+    Full(FullReason),
+    /// A page is none of such a filter.
+    #[error("page {0} does not fit its filter")]
+    Damaged(u32),
+    /// The pages of one do not hold what is said of it.
+    #[error("its pages do not hold as many items as it says")]
+    Contents,
+}
+
+impl Chain {
+    /// Why this filter can't become one with another, if that is so.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn may_unite(&self, other: &Chain) -> Result<(), UnionError> {
+        let (Some(one), Some(two)) = (self.table(), other.table()) else {
+            return Err(UnionError::Classic);
+        };
+        if one.epochs().is_some() || two.epochs().is_some() {
+            return Err(UnionError::Window);
+        }
+        if self.hash_id() != other.hash_id() {
+            return Err(UnionError::Key);
+        }
+        let (a, b) = (one.layout().code(), two.layout().code());
+        let attributes = |it: &Chain| match it.params().attributes() {
+            Some(attributes) => attributes.to_string(),
+            None => "not set".to_owned(),
+        };
+        let fields = [
+            (
+                "fingerprint_bits",
+                a.width().bits().to_string(),
+                b.width().bits().to_string(),
+            ),
+            (
+                "value_bits",
+                a.value_bits().to_string(),
+                b.value_bits().to_string(),
+            ),
+            ("attributes", attributes(self), attributes(other)),
+            (
+                "the number of pages at first",
+                one.layout().families().to_string(),
+                two.layout().families().to_string(),
+            ),
+        ];
+        match fields.into_iter().find(|it| it.1 != it.2) {
+            None => Ok(()),
+            Some((field, existing, requested)) => Err(UnionError::Differ(Difference {
+                field,
+                requested,
+                existing,
+            })),
+        }
+    }
+}
+
+/// Takes one filter into another whose pages are in memory. `page` hands out the pages of
+/// the other one, each twice, in their order.
+///
+/// # Errors
+/// Those of `page`, and [`UnionError`]; the pages are gone then.
+pub fn union<E: From<UnionError>>(
+    base: (Chain, Pages),
+    other: &Chain,
+    mut page: impl FnMut(u32) -> Result<WholePage, E>,
+) -> Result<(Chain, Pages), E> {
+    let (chain, pages) = base;
+    chain.may_unite(other)?;
+    let layout = *other.table().ok_or(UnionError::Classic)?.layout();
+    let mut search = KickSearch::new();
+    let mut planner = Planner::on(pages, chain, &mut search);
+    let (mut new, mut told) = (0, Told::of(&layout));
+    for number in 0..layout.pages() {
+        let whole = page(number)?;
+        told.add(number, &whole)?;
+        let found = planner.new_entries(&OtherPage::of(&layout, number, &whole));
+        new += found.ok_or(UnionError::Damaged(number))?;
+    }
+    told.matches(other)?;
+    let split = planner.split_for(other, new);
+    split
+        .ok_or(UnionError::Contents)?
+        .map_err(UnionError::Full)?;
+    for number in 0..layout.pages() {
+        let whole = page(number)?;
+        let taken = planner.take_in(&OtherPage::of(&layout, number, &whole));
+        taken
+            .ok_or(UnionError::Damaged(number))?
+            .map_err(|it| match it {
+                NotTaken::Full(reason) => UnionError::Full(reason),
+                NotTaken::Damaged => UnionError::Damaged(number),
+            })?;
+    }
+    planner.end_union(other);
+    let (chain, pages, _) = planner.into_parts();
+    Ok((chain, pages))
+}
+
+/// All pages of a filter in memory, in its order; held against what is said of them.
+///
+/// # Errors
+/// Those of `page`, and [`UnionError`].
+pub fn load<E: From<UnionError>>(
+    chain: &Chain,
+    mut page: impl FnMut(u32) -> Result<WholePage, E>,
+) -> Result<Pages, E> {
+    let layout = *chain.table().ok_or(UnionError::Classic)?.layout();
+    let (mut pages, mut told) = (Pages::default(), Told::of(&layout));
+    pages.note_grown(chain);
+    for number in 0..layout.pages() {
+        let whole = page(number)?;
+        told.add(number, &whole)?;
+        pages.set_page(PageAddress::new(0, number), whole);
+    }
+    told.matches(chain)?;
+    Ok(pages)
+}
+
+/// What pages hold, to be held against what is said of them.
+struct Told(Layout, Contents);
+
+impl Told {
+    fn of(layout: &Paged) -> Told {
+        let layout = Layout::Paged(*layout);
+        Told(layout, Contents::none_of(&layout))
+    }
+
+    fn add(&mut self, number: u32, whole: &WholePage) -> Result<(), UnionError> {
+        let words = whole.words.iter().copied();
+        let found = Contents::of_page(&self.0, number, words, Some(&whole.counters));
+        self.1.add(&found.ok_or(UnionError::Damaged(number))?);
+        Ok(())
+    }
+
+    fn matches(&self, chain: &Chain) -> Result<(), UnionError> {
+        let told = chain.sub_filter(0).map(|it| Contents::told_by(chain, &it));
+        match told.as_ref() == Some(&self.1) {
+            true => Ok(()),
+            false => Err(UnionError::Contents),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Where a request is answered in a cluster, and what it waits for before.
+
+use super::forward::forward;
+use crate::access::Scope;
+use crate::admission::deadline::Deadline;
+use crate::declared::requirement::{ResourceScope, RouteRequirement};
+use crate::engine::{Engine, FilterName};
+use crate::layer::InnerService;
+use crate::problem::{HttpError, Result, excerpt};
+use crate::server::App;
+use crate::server::cluster::commands::ForwardedBy;
+use crate::server::cluster::headers::{CONSISTENCY, MIN_POSITION, POSITION};
+use crate::server::cluster::pod::Cluster;
+use crate::server::cluster::position::LanePosition;
+use crate::server::cluster::route::{LEADER_PATIENCE, Route};
+use crate::server::principal::Principal;
+use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method};
+use std::time::Instant;
+
+/// What a request asks for.
+struct Asked {
+    /// The filter of its path; `None`: it has none, or no filter can be called so.
+    filter: Option<FilterName>,
+    /// Whether the leader of the filter's lane has to answer it.
+    is_for_leader: bool,
+    /// Whether it changes the filter.
+    is_change: bool,
+    /// Whether it is about what was acknowledged before it was asked.
+    is_strong: bool,
+}
+
+/// Answers a request, here or on another pod.
+///
+/// # Errors
+/// Another pod has to, and did not; or this one has not what is asked for in time.
+pub(crate) async fn answer<S: InnerService>(
+    cluster: &Cluster,
+    app: &App,
+    requirement: RouteRequirement,
+    request: Request,
+    mut inner: S,
+) -> Result {
+    let Ok(engine) = app.engine() else {
+        // What needs one says so. Probes and metrics do not.
+        let answered = inner.call(request).await;
+        return Ok(answered.unwrap_or_else(|never| match never {}));
+    };
+    let (mut parts, body) = request.into_parts();
+    let asked = asked(requirement, &mut parts).await?;
+    let deadline = Deadline::of_parts(&parts).map(|Deadline(until)| until);
+    let caller = parts.extensions.get::<Principal>().cloned();
+    let caller = caller.unwrap_or_default();
+    let waiting = engine.for_caller(caller.caller(deadline));
+    if let (Some(filter), true) = (&asked.filter, asked.is_for_leader) {
+        let forwarded_by = ForwardedBy::of(&parts.headers);
+        let patience = Instant::now() + LEADER_PATIENCE;
+        let until = deadline.map_or(patience, |it| it.min(patience));
+        let route = match asked.is_change || !asked.is_strong {
+            true => cluster.route(&waiting, filter, &forwarded_by, until).await,
+            false => {
+                let route = cluster.strong_route(&waiting, filter, &forwarded_by, until);
+                route.await
+            }
+        };
+        if let Route::At(address) = route? {
+            let request = Request::from_parts(parts, body);
+            return forward(cluster, app, &caller, &address, request).await;
+        }
+    }
+    for position in min_positions(&parts.headers, engine)? {
+        waiting.reached(position.lane, position.sequence).await?;
+    }
+    let answered = inner.call(Request::from_parts(parts, body)).await;
+    let mut response = answered.unwrap_or_else(|never| match never {});
+    if let Some(filter) = &asked.filter
+        && asked.is_for_leader
+        && response.status().is_success()
+        && let Some(position) = LanePosition::now(engine, filter)
+    {
+        response.headers_mut().insert(POSITION, position.header());
+    }
+    Ok(response)
+}
+
+/// What a request asks for, as far as its head says.
+///
+/// # Errors
+/// A header that makes no sense.
+async fn asked(requirement: RouteRequirement, parts: &mut Parts) -> Result<Asked> {
+    let is_strong = is_strong(&parts.headers)?;
+    let path = parts.extensions.get::<MatchedPath>();
+    let path = path.map_or("", MatchedPath::as_str);
+    let about = about(requirement, &parts.method, path);
+    let filter = match about {
+        About::Pod => None,
+        _ => filter_of(parts).await,
+    };
+    let is_leaders = is_strong || about != About::Question;
+    Ok(Asked {
+        is_change: filter.is_some() && about == About::Change,
+        is_for_leader: filter.is_some() && is_leaders,
+        is_strong,
+        filter,
+    })
+}
+
+/// Whether a question is about everything that was acknowledged before it.
+///
+/// # Errors
+/// The header makes no sense.
+fn is_strong(headers: &HeaderMap) -> Result<bool> {
+    match headers.get(CONSISTENCY).map(HeaderValue::as_bytes) {
+        None | Some(b"local") => Ok(false),
+        Some(b"strong") => Ok(true),
+        Some(other) => {
+            let given = excerpt(&String::from_utf8_lossy(other));
+            Err(HttpError::InvalidConsistency { given })
+        }
+    }
+}
+
+/// Sees that a request to a server in no cluster asks for what it can have. Its answers
+/// have all that it acknowledged, but it can't tell whether they have a change that a
+/// pod was asked for.
+///
+/// # Errors
+/// It asks for a position, or a header makes no sense.
+pub(crate) fn check_outside_cluster(headers: &HeaderMap) -> Result<()> {
+    if headers.contains_key(MIN_POSITION) {
+        return Err(HttpError::NoPositions);
+    }
+    is_strong(headers).map(drop)
+}
+
+/// What a route is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    /// It changes the filter of its path.
+    Change,
+    /// It asks for the filter of its path.
+    Question,
+    /// It asks for what only the leader knows of it.
+    Leader,
+    /// The pod, or all of its filters.
+    Pod,
+}
+
+pub(crate) fn about(requirement: RouteRequirement, method: &Method, path: &str) -> About {
+    let is_question =
+        [Method::GET, Method::HEAD].contains(method) || requirement.scope <= Some(Scope::Read);
+    match requirement.resource {
+        ResourceScope::Narrowed | ResourceScope::Server => About::Pod,
+        ResourceScope::Filter if !is_question => About::Change,
+        // Only the leader knows how far a compaction is.
+        ResourceScope::Filter if path == "/filters/{key}/compaction" => About::Leader,
+        ResourceScope::Filter => About::Question,
+    }
+}
+
+/// The filter of the path. One that can't be is refused by its handler.
+async fn filter_of(parts: &mut Parts) -> Option<FilterName> {
+    let params = RawPathParams::from_request_parts(parts, &()).await.ok()?;
+    let (_, key) = params.iter().find(|(name, _)| *name == "key")?;
+    FilterName::parse(key).ok()
+}
+
+/// The positions that an answer must take into account.
+///
+/// # Errors
+/// One is none of this cluster.
+pub(super) fn min_positions(headers: &HeaderMap, engine: &Engine) -> Result<Vec<LanePosition>> {
+    let mut positions = Vec::new();
+    for value in headers.get_all(MIN_POSITION) {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        for given in text.split(',').map(str::trim) {
+            let position = LanePosition::parse(given).filter(|it| it.is_of(engine));
+            let given = || excerpt(given);
+            positions.push(position.ok_or_else(|| HttpError::InvalidPosition { given: given() })?);
+        }
+    }
+    Ok(positions)
+}

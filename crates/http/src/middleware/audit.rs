@@ -1,0 +1,141 @@
+//! One line of the audit log for each request of an operation that is
+//! declared audited, once it is known what became of it: also of one that was
+//! refused, and of one whose client did not wait for the answer.
+
+use crate::access::audit::{AuditOutcome, TARGET};
+use crate::backup::BackupId;
+use crate::codes::Code;
+use crate::declared::operation::Operation;
+use crate::engine::FilterName;
+use crate::headers::IDEMPOTENCY_REPLAYED;
+use crate::problem::HttpError;
+use crate::server::principal::Principal;
+use axum::extract::{FromRequestParts as _, RawPathParams, Request};
+use axum::http::Method;
+use axum::http::StatusCode;
+use axum::response::Response;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The operations that are audited, a handful.
+pub(crate) struct AuditedRoutes(Vec<AuditedRoute>);
+
+struct AuditedRoute {
+    method: Method,
+    path: &'static str,
+    /// The name of the operation.
+    action: &'static str,
+}
+
+impl AuditedRoutes {
+    pub(crate) fn of(operations: &[Operation]) -> AuditedRoutes {
+        let audited = operations.iter().filter_map(|operation| {
+            Some(AuditedRoute {
+                method: operation.method.clone(),
+                path: operation.path,
+                action: operation.declared.audited_as?,
+            })
+        });
+        AuditedRoutes(audited.collect())
+    }
+
+    /// How an operation is called that is audited.
+    pub(super) fn action(&self, method: &Method, path: &str) -> Option<&'static str> {
+        let mut routes = self.0.iter();
+        let found = routes.find(|route| route.method == *method && route.path == path);
+        found.map(|route| route.action)
+    }
+}
+
+/// What is asked of the server, until it is known what becomes of it.
+pub(super) struct Act {
+    action: &'static str,
+    filter: Option<FilterName>,
+    backup: Option<BackupId>,
+}
+
+impl Act {
+    /// What a request asks for.
+    pub(super) async fn of(action: &'static str, request: Request) -> (Act, Request) {
+        let (mut parts, body) = request.into_parts();
+        let mut act = Act {
+            action,
+            filter: None,
+            backup: None,
+        };
+        // What can't be a name is not written down.
+        let params = RawPathParams::from_request_parts(&mut parts, &()).await;
+        for (name, value) in params.iter().flatten() {
+            match name {
+                "key" => act.filter = FilterName::parse(value).ok(),
+                "id" => act.backup = BackupId::parse(value),
+                _ => {}
+            }
+        }
+        (act, Request::from_parts(parts, body))
+    }
+
+    /// Writes the line.
+    pub(super) fn log(&self, request_id: &str, status: StatusCode, answered: &Answered) {
+        let outcome = answered.outcome().name();
+        let error = answered.error.as_deref();
+        tracing::info!(
+            target: TARGET,
+            action = self.action,
+            caller = answered.caller.as_ref().and_then(Principal::name),
+            filter = self.filter.as_ref().map(FilterName::as_str),
+            backup = self.backup.as_ref().map(BackupId::as_str),
+            note = answered.note.as_ref().map(|Note(note)| &**note),
+            outcome,
+            code = error.map(|error| error.code().name()),
+            status = status.as_u16(),
+            request_id,
+            "request"
+        );
+    }
+}
+
+/// What a handler adds to the line about its success.
+#[derive(Clone)]
+struct Note(Cow<'static, str>);
+
+/// An answer of which the line says more.
+pub(crate) fn noted(mut response: Response, note: impl Into<Cow<'static, str>>) -> Response {
+    response.extensions_mut().insert(Note(note.into()));
+    response
+}
+
+/// What became of a request.
+pub(super) struct Answered {
+    caller: Option<Principal>,
+    note: Option<Note>,
+    is_replayed: bool,
+    error: Option<Arc<HttpError>>,
+}
+
+impl Answered {
+    pub(super) fn of(response: &Response, error: Option<&Arc<HttpError>>) -> Answered {
+        let extensions = response.extensions();
+        Answered {
+            caller: extensions.get::<Principal>().cloned(),
+            note: extensions.get::<Note>().cloned(),
+            is_replayed: response.headers().contains_key(IDEMPOTENCY_REPLAYED),
+            error: error.map(Arc::clone),
+        }
+    }
+
+    fn outcome(&self) -> AuditOutcome {
+        let Some(error) = &self.error else {
+            return match self.is_replayed {
+                true => AuditOutcome::Replayed,
+                false => AuditOutcome::Done,
+            };
+        };
+        match (&**error, error.code()) {
+            (HttpError::Engine(error), _) if error.may_be_done() => AuditOutcome::Unknown,
+            (_, Code::Internal) => AuditOutcome::Unknown,
+            (_, Code::StorageFailed) => AuditOutcome::Failed,
+            _ => AuditOutcome::Refused,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Bodies that end with the API key of their request.
+//!
+//! What is there as a whole finishes whatever becomes of its key. A stream may
+//! take hours, in either direction: it is cut off when its key expires or is removed, and
+//! whoever reads it gets an error, never a shorter whole.
+
+use crate::access::keys::{ApiKey, KeyEnd};
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::task::AbortHandle;
+
+/// A body of a request: who reads it is told why it ends.
+pub(super) fn request(key: &Arc<ApiKey>, body: Body) -> Body {
+    match body.is_end_stream() {
+        true => body,
+        false => Body::new(EndingBody::new(key, body)),
+    }
+}
+
+/// A body of an answer: its connection is cut off, if the answer is made while
+/// it is sent. One that is there as a whole is sent.
+pub(super) fn response(key: &Arc<ApiKey>, body: Body) -> Body {
+    if body.size_hint().upper().is_some() {
+        return body;
+    }
+    let mut body = EndingBody::new(key, body);
+    body.reap();
+    Body::new(body)
+}
+
+struct EndingBody {
+    key: Arc<ApiKey>,
+    /// `None`: it was cut off.
+    body: Arc<Mutex<Option<Body>>>,
+    /// Asked only while the body makes one wait.
+    ended: Option<Pin<Box<dyn Future<Output = KeyEnd> + Send>>>,
+    reaper: Option<AbortHandle>,
+}
+
+impl EndingBody {
+    fn new(key: &Arc<ApiKey>, body: Body) -> EndingBody {
+        EndingBody {
+            key: Arc::clone(key),
+            body: Arc::new(Mutex::new(Some(body))),
+            ended: None,
+            reaper: None,
+        }
+    }
+
+    /// Lets go of what the body holds at the end of the key, even if nobody asks
+    /// for more of it then, since its client reads nothing.
+    fn reap(&mut self) {
+        let (key, body) = (Arc::clone(&self.key), Arc::clone(&self.body));
+        let reaper = tokio::spawn(async move {
+            let end = key.ended().await;
+            if body.lock().take().is_some() {
+                let caller = key.name.as_str();
+                tracing::info!(caller, %end, "an answer was cut off");
+            }
+        });
+        self.reaper = Some(reaper.abort_handle());
+    }
+
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<KeyEnd> {
+        let key = &self.key;
+        let ended = self.ended.get_or_insert_with(|| {
+            let key = Arc::clone(key);
+            Box::pin(async move { key.ended().await })
+        });
+        ended.as_mut().poll(context)
+    }
+}
+
+impl Drop for EndingBody {
+    fn drop(&mut self) {
+        if let Some(reaper) = &self.reaper {
+            reaper.abort();
+        }
+    }
+}
+
+impl HttpBody for EndingBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        let end = match this.key.end() {
+            Some(end) => end,
+            None => {
+                match &mut *this.body.lock() {
+                    // Cut off before, whatever the key is now.
+                    None => return Poll::Ready(Some(Err(axum::Error::new(KeyEnd::Revoked)))),
+                    Some(body) => {
+                        if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
+                            return Poll::Ready(frame);
+                        }
+                    }
+                }
+                match this.poll_end(context) {
+                    Poll::Ready(end) => end,
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        };
+        Poll::Ready(Some(Err(axum::Error::new(end))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let body = self.body.lock();
+        body.as_ref().is_some_and(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let body = self.body.lock();
+        body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
+    }
+}

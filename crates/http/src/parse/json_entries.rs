@@ -1,0 +1,337 @@
+//! The entries of a body in JSON: items go straight into the batch, values and rows
+//! into the columns beside it.
+
+use super::batch_fields::BatchKind;
+use super::entries::{ENTRY, REPLACEMENT, allowed_values, entry_item};
+use super::json_items::{BatchBody, ItemSeed};
+use super::pointer;
+use super::visitors::{kind_of, refusing, seed_of_any};
+use crate::chain::params::{MAX_ATTRIBUTES, check_label};
+use crate::engine::ItemBatch;
+use crate::problem::HttpError;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use std::fmt;
+
+/// Reads one entry: its item into the batch, the rest into the columns.
+pub(super) struct EntrySeed<'b> {
+    pub(super) body: &'b mut BatchBody,
+    pub(super) items: &'b mut ItemBatch,
+}
+
+seed_of_any!(EntrySeed);
+
+/// A field of an entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EntryField {
+    Item,
+    Value,
+    Attributes,
+    From,
+    To,
+}
+
+use EntryField::{Attributes, From, Item, To, Value};
+
+impl EntryField {
+    fn of(kind: BatchKind) -> &'static [EntryField] {
+        match kind {
+            BatchKind::ReplaceValues => &[Item, From, To],
+            _ => &[Item, Value, Attributes],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Item => "item",
+            Value => "value",
+            Attributes => "attributes",
+            From => "from",
+            To => "to",
+        }
+    }
+
+    /// The column that it goes to.
+    fn column(self) -> usize {
+        usize::from(self == To)
+    }
+
+    fn takes_value(self) -> bool {
+        self != Attributes
+    }
+
+    fn takes_row(self) -> bool {
+        self != Value
+    }
+}
+
+impl EntrySeed<'_> {
+    fn at(&self) -> String {
+        format!("/entries/{}", self.items.len())
+    }
+
+    fn allowed(&self) -> &'static str {
+        match self.body.kind {
+            BatchKind::ReplaceValues => REPLACEMENT,
+            _ => ENTRY,
+        }
+    }
+
+    fn wrong<T, E: Error>(self, given: String) -> Result<T, E> {
+        let refusal = HttpError::field(self.at(), kind_of(&given), self.allowed());
+        self.body.refuse(refusal)
+    }
+}
+
+impl<'de> Visitor<'de> for EntrySeed<'_> {
+    type Value = ();
+
+    refusing!(ENTRY, string, number, word, array);
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let (at, allowed) = (self.at(), self.allowed());
+        let EntrySeed { body, items } = self;
+        let fields = EntryField::of(body.kind);
+        let entry = items.len();
+        // Of the item and of each column: whether it was read.
+        let mut seen = [false; 3];
+        while let Some(field) = map.next_key_seed(KeySeed(fields))? {
+            let field = match field {
+                Ok(field) => field,
+                Err(name) => {
+                    let names: Vec<&str> = fields.iter().map(|it| it.name()).collect();
+                    let place = pointer(&at, &name);
+                    return body.refuse(HttpError::field(
+                        place,
+                        "not a field here",
+                        names.join(", "),
+                    ));
+                }
+            };
+            let seen = match field {
+                Item => seen.first_mut(),
+                _ => seen.get_mut(1 + field.column()),
+            };
+            if seen.is_none_or(|seen| std::mem::replace(seen, true)) {
+                let (given, allowed) = match field {
+                    Value | Attributes => ("given twice", "value or attributes, once"),
+                    _ => ("given twice", "once"),
+                };
+                return body.refuse(HttpError::field(pointer(&at, field.name()), given, allowed));
+            }
+            match field {
+                Item => map.next_value_seed(ItemSeed {
+                    body: &mut *body,
+                    items: &mut *items,
+                    place: entry_item,
+                })?,
+                _ => map.next_value_seed(ValueSeed {
+                    body: &mut *body,
+                    field,
+                    entry,
+                })?,
+            }
+        }
+        let needed = match body.kind {
+            BatchKind::ReplaceValues => [Some("item"), Some("from"), Some("to")],
+            _ => [Some("item"), Some("value"), None],
+        };
+        let missing = needed.iter().zip(seen).find(|(_, seen)| !seen);
+        match missing.and_then(|(name, _)| *name) {
+            Some(name) => body.refuse(HttpError::field(pointer(&at, name), "left out", allowed)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads the name of a field of an entry, or says which it is not.
+struct KeySeed(&'static [EntryField]);
+
+impl<'de> DeserializeSeed<'de> for KeySeed {
+    type Value = Result<EntryField, String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KeySeed {
+    type Value = Result<EntryField, String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
+        let mut fields = self.0.iter().copied();
+        let known = fields.find(|field| field.name() == name);
+        Ok(known.ok_or_else(|| name.to_owned()))
+    }
+}
+
+/// Reads a value or a row into its column.
+struct ValueSeed<'b> {
+    body: &'b mut BatchBody,
+    field: EntryField,
+    /// Position of its entry.
+    entry: usize,
+}
+
+seed_of_any!(ValueSeed);
+
+impl ValueSeed<'_> {
+    fn at(&self) -> String {
+        format!("/entries/{}/{}", self.entry, self.field.name())
+    }
+
+    fn wrong<T, E: Error>(self, given: String) -> Result<T, E> {
+        let allowed = match (self.field.takes_value(), self.field.takes_row()) {
+            (true, true) => {
+                let values = allowed_values();
+                format!("{values}, or an object with a string for each attribute")
+            }
+            (false, _) => "an object with a string for each attribute".to_owned(),
+            (true, false) => allowed_values(),
+        };
+        let refusal = HttpError::field(self.at(), given, allowed);
+        self.body.refuse(refusal)
+    }
+
+    fn mixed<T, E: Error>(self, given: &str) -> Result<T, E> {
+        let allowed = "values, or attributes, in all entries of a request";
+        let refusal = HttpError::field(self.at(), given, allowed);
+        self.body.refuse(refusal)
+    }
+}
+
+impl<'de> Visitor<'de> for ValueSeed<'_> {
+    type Value = ();
+
+    refusing!("a value or a row", string, other_number, word, array);
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
+        let value = u32::try_from(number)
+            .ok()
+            .filter(|_| self.field.takes_value());
+        let Some(value) = value else {
+            return self.wrong(number.to_string());
+        };
+        let columns = self.body.columns.get_or_insert_default();
+        if columns.iter().any(|it| !it.rows.is_empty()) {
+            return self.mixed("a value beside attributes");
+        }
+        if let Some(column) = columns.get_mut(self.field.column()) {
+            column.values.push(value);
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        if !self.field.takes_row() {
+            return self.wrong("an object".to_owned());
+        }
+        let columns = self.body.columns.get_or_insert_default();
+        if columns.iter().any(|it| !it.values.is_empty()) {
+            return self.mixed("attributes beside a value");
+        }
+        let at = self.at();
+        let (body, column) = (self.body, self.field.column());
+        while let Some(name) = map.next_key_seed(NameSeed {
+            body: &mut *body,
+            column,
+        })? {
+            let name = match name {
+                Ok(number) => number,
+                Err(name) => {
+                    let allowed = format!(
+                        "{MAX_ATTRIBUTES} different attributes in a request, those of the filter"
+                    );
+                    let refusal = HttpError::field(pointer(&at, &name), "one more", allowed);
+                    return body.refuse(refusal);
+                }
+            };
+            map.next_value_seed(LabelSeed {
+                body: &mut *body,
+                column,
+                name,
+                at: &at,
+            })?;
+        }
+        if let Some(column) = columns_of(body).get_mut(column) {
+            column.rows.end_row();
+        }
+        Ok(())
+    }
+}
+
+fn columns_of(body: &mut BatchBody) -> &mut [super::entries::ColumnRead; 2] {
+    body.columns.get_or_insert_default()
+}
+
+/// Reads the name of an attribute, as its number; or says which is one too many.
+struct NameSeed<'b> {
+    body: &'b mut BatchBody,
+    column: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for NameSeed<'_> {
+    type Value = Result<u8, String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for NameSeed<'_> {
+    type Value = Result<u8, String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of an attribute")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
+        let column = columns_of(self.body).get_mut(self.column);
+        let number = column.and_then(|column| column.rows.name(name));
+        Ok(number.ok_or_else(|| name.to_owned()))
+    }
+}
+
+/// Reads the label of an attribute into the row that has begun.
+struct LabelSeed<'b> {
+    body: &'b mut BatchBody,
+    column: usize,
+    name: u8,
+    at: &'b str,
+}
+
+seed_of_any!(LabelSeed);
+
+impl LabelSeed<'_> {
+    fn refuse<T, E: Error>(self, given: &str, allowed: &str) -> Result<T, E> {
+        let column = columns_of(self.body).get(self.column);
+        let name = column.and_then(|it| it.rows.name_of(self.name));
+        let place = pointer(self.at, name.unwrap_or_default());
+        self.body.refuse(HttpError::field(place, given, allowed))
+    }
+
+    fn wrong<T, E: Error>(self, given: String) -> Result<T, E> {
+        self.refuse(&given, "a string")
+    }
+}
+
+impl<'de> Visitor<'de> for LabelSeed<'_> {
+    type Value = ();
+
+    refusing!("a string", number, word, array, object);
+
+    fn visit_str<E: Error>(self, label: &str) -> Result<(), E> {
+        if let Err((given, allowed)) = check_label(label.len()) {
+            return self.refuse(&given, &allowed);
+        }
+        let column = columns_of(self.body).get_mut(self.column);
+        let is_new = column.is_some_and(|it| it.rows.push(self.name, label.as_bytes()));
+        match is_new {
+            true => Ok(()),
+            false => self.refuse("given twice", "once"),
+        }
+    }
+}

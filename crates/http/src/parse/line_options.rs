@@ -1,0 +1,163 @@
+//! The options of lines, which stand in the query.
+
+use super::batch_fields::WITHIN_SECONDS;
+use super::condition::{WHERE, condition, in_query};
+use super::filter_fields::{FILTER_FIELDS, filter_field_names, whole_number};
+use super::{BatchKind, Encoding};
+use crate::chain::params::MAX_ATTRIBUTES;
+use crate::engine::{AddMode, AddOptions, NewFilter, Where};
+use crate::problem::{FieldError, FieldPlace, HttpError, Result, excerpt};
+use crate::query::Query;
+use axum::http::Uri;
+
+/// Names the columns of lines behind their items.
+const COLUMNS: &str = "attributes";
+
+/// What a query says of the lines of a body.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LineOptions {
+    pub(crate) encoding: Encoding,
+    pub(crate) add: AddOptions,
+    /// The attributes that stand behind the item; none: a value does.
+    pub(crate) columns: Vec<String>,
+    /// How far a question goes back.
+    pub(crate) within_seconds: Option<u64>,
+    /// What a row of the items must meet.
+    pub(crate) condition: Option<Where>,
+}
+
+/// The options of a `text/plain` request, which stand in the query.
+///
+/// # Errors
+/// A parameter is refused.
+pub(crate) fn line_options(kind: BatchKind, uri: &Uri) -> Result<LineOptions> {
+    // Most requests have none: no list is made of what could be in it.
+    if uri.query().is_none() {
+        return Ok(LineOptions::default());
+    }
+    let mut allowed = vec!["encoding"];
+    match kind {
+        BatchKind::Add => {
+            allowed.extend(["only_if_absent", "create"]);
+            allowed.extend(filter_field_names());
+        }
+        BatchKind::AddValues => allowed.extend(["only_if_absent", COLUMNS]),
+        BatchKind::DeleteValues | BatchKind::ReplaceValues => allowed.push(COLUMNS),
+        BatchKind::Exists => allowed.extend([WITHIN_SECONDS, WHERE]),
+        _ => {}
+    }
+    let query = Query::parse(uri, &allowed)?;
+    let encoding = match query.text("encoding")? {
+        None => Encoding::default(),
+        Some(text) => Encoding::parse(text)
+            .ok_or_else(|| HttpError::parameter("encoding", excerpt(text), Encoding::names()))?,
+    };
+    let (within_seconds, condition) = lately_or_where(&query)?;
+    Ok(LineOptions {
+        encoding,
+        add: match kind {
+            BatchKind::Add | BatchKind::AddValues => add_options(kind, &query)?,
+            _ => AddOptions::default(),
+        },
+        columns: match kind.has_values() {
+            true => columns_of(&query)?,
+            false => Vec::new(),
+        },
+        within_seconds,
+        condition,
+    })
+}
+
+/// The options of an add.
+fn add_options(kind: BatchKind, query: &Query<'_>) -> Result<AddOptions> {
+    let mode = match query.switch("only_if_absent")? {
+        true => AddMode::OnlyIfAbsent,
+        false => AddMode::Always,
+    };
+    if kind == BatchKind::AddValues {
+        return Ok(AddOptions { mode, create: None });
+    }
+    let wanted = query.switch("create")?;
+    let mut filter = NewFilter::default();
+    let mut wrong = Vec::new();
+    let mut refuse = |name: &str, given: String, allowed: String| {
+        let place = FieldPlace::Query(name.to_owned());
+        wrong.push(FieldError::new(place, given, allowed));
+    };
+    for field in &FILTER_FIELDS {
+        let Some(text) = query.text(field.name)? else {
+            continue;
+        };
+        if !wanted {
+            let given = "given without create=true".to_owned();
+            refuse(field.name, given, "together with create=true".to_owned());
+        } else if let Err(allowed) = field.set_to_text(&mut filter, text) {
+            refuse(field.name, excerpt(text), allowed);
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(HttpError::InvalidFields(wrong));
+    }
+    let create = wanted.then_some(filter);
+    Ok(AddOptions { mode, create })
+}
+
+/// The columns that a query names.
+fn columns_of(query: &Query<'_>) -> Result<Vec<String>> {
+    let Some(text) = query.text(COLUMNS)? else {
+        return Ok(Vec::new());
+    };
+    let names: Vec<String> = text.split(',').map(str::to_owned).collect();
+    let mut others = names.iter().enumerate();
+    let is_twice = others.any(|(at, name)| names.iter().take(at).any(|it| it == name));
+    match is_twice || names.len() > MAX_ATTRIBUTES {
+        true => Err(HttpError::parameter(
+            COLUMNS,
+            excerpt(text),
+            format!(
+                "the names of the filter's attributes with commas between them, each once, up to {MAX_ATTRIBUTES}"
+            ),
+        )),
+        false => Ok(names),
+    }
+}
+
+/// What a question of a query says beside its items: how many seconds it goes back, or
+/// what a row of the items must meet.
+///
+/// # Errors
+/// A parameter is refused.
+pub(crate) fn lately_or_where(query: &Query<'_>) -> Result<(Option<u64>, Option<Where>)> {
+    let said = (seconds_of(query)?, condition_of(query)?);
+    match said {
+        (Some(_), Some(_)) => Err(HttpError::parameter(
+            WITHIN_SECONDS,
+            "given beside where",
+            "one of the two",
+        )),
+        _ => Ok(said),
+    }
+}
+
+fn condition_of(query: &Query<'_>) -> Result<Option<Where>> {
+    match query.text(WHERE)? {
+        None => Ok(None),
+        Some(json) => condition(json, in_query).map(Some),
+    }
+}
+
+/// What the parameter `within_seconds` may be.
+pub(crate) const SECONDS: &str = "an integer of seconds, at most the window of the filter";
+
+fn seconds_of(query: &Query<'_>) -> Result<Option<u64>> {
+    let Some(text) = query.text(WITHIN_SECONDS)? else {
+        return Ok(None);
+    };
+    match whole_number(text) {
+        Some(seconds) => Ok(Some(seconds)),
+        None => Err(HttpError::parameter(WITHIN_SECONDS, excerpt(text), SECONDS)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Plain types that `chain` and `store` share: how a page is named.
+//!
+//! Nothing here knows what a page holds; it only says which page is meant.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+pub use cuckood_filter::chain::address::Ordinal;
+
+/// Number of a filter, never reused: a new filter of an old name gets a new id,
+/// so it can never see the old one's pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FilterId(pub u64);
+
+/// Position of a page within its sub-filter, 0-based.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PageIndex(pub u32);
+
+/// Names one page of the whole server. Its order is the order of the stored
+/// keys, so a sorted batch of ids is a sorted batch of reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PageId {
+    /// The filter.
+    pub filter: FilterId,
+    /// The sub-filter within the filter.
+    pub ordinal: Ordinal,
+    /// The page within the sub-filter.
+    pub page: PageIndex,
+}
+
+impl fmt::Display for FilterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for PageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "filter {} sub-filter {} page {}",
+            self.filter.0, self.ordinal.0, self.page.0
+        )
+    }
+}
+
+/// Number of a commit, one sequence for the whole server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sequence(pub u64);

@@ -1,0 +1,259 @@
+//! One frame: the words of a page, and what is known of the page in it.
+
+use super::image;
+use arc_swap::ArcSwapOption;
+use cuckood_filter::chain::counters::{CounterKey, Counters};
+use cuckood_filter::chain::pages::WholePage;
+use cuckood_filter::chain::params::PAGE_BYTES;
+use cuckood_filter::cuckoo::bucket::{self, SlotWidth};
+use cuckood_filter::hints;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+/// Words of a frame.
+pub(super) const FRAME_WORDS: usize = PAGE_BYTES as usize / 8;
+
+/// Number of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameIndex(pub(super) u32);
+
+/// Room for the words of one page.
+#[derive(Clone, Copy)]
+pub struct Words<'a>(pub(super) &'a [AtomicU64; FRAME_WORDS]);
+
+/// Room for one page, and what is known of the page in it.
+#[derive(Clone, Copy)]
+pub struct Frame<'a> {
+    pub(super) words: Words<'a>,
+    pub(super) state: &'a State,
+}
+
+/// What is known of the page in a frame. Not beside its words: those fill huge
+/// pages, and one is seldom read with the other.
+pub(super) struct State {
+    /// Slots in use. Written by the lane, or with the whole page.
+    occupied: AtomicU32,
+    /// The page's side counters, if it has any.
+    counters: ArcSwapOption<Counters>,
+    /// Whether the frame is in the list of those with counters; under its lock.
+    pub(super) is_listed: AtomicBool,
+    /// Commands that need the page.
+    pins: AtomicU32,
+    /// A [`DirtyState`]; written under the lock of the lane's dirty pages only.
+    dirty: AtomicU8,
+    /// First commit that was published since the image was copied; 0 = none.
+    /// Under the lock of the lane's dirty pages.
+    changed_since_copy: AtomicU64,
+}
+
+/// How far a resident page is from its stored image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DirtyState {
+    /// The image is the page.
+    Clean,
+    /// Changed, and waiting for a checkpoint.
+    Dirty,
+    /// Its image was copied and is being written.
+    Copied,
+    /// The page is no more; a checkpoint has still to do with the frame.
+    Dropped,
+}
+
+impl State {
+    pub(super) const fn new() -> State {
+        State {
+            occupied: AtomicU32::new(0),
+            counters: ArcSwapOption::const_empty(),
+            is_listed: AtomicBool::new(false),
+            pins: AtomicU32::new(0),
+            dirty: AtomicU8::new(0),
+            changed_since_copy: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Words<'_> {
+    /// A word, as the page's lane sees it. A reader finds out afterwards
+    /// whether it was the page's.
+    #[inline]
+    pub fn load(self, word: u16) -> u64 {
+        self.0
+            .get(usize::from(word))
+            .map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// Asks for the memory of a word that will be read soon.
+    #[inline]
+    pub fn prefetch(self, word: u16) {
+        if let Some(word) = self.0.get(usize::from(word)) {
+            hints::prefetch(word);
+        }
+    }
+}
+
+/// For the lane of the page's filter.
+impl Frame<'_> {
+    /// As [`Words::load`].
+    #[inline]
+    pub fn load(self, word: u16) -> u64 {
+        self.words.load(word)
+    }
+
+    /// Overwrites a word, in a [change](super::Version::change) of the versions
+    /// that readers look at.
+    #[inline]
+    pub fn store(self, word: u16, value: u64) {
+        if let Some(cell) = self.words.0.get(usize::from(word)) {
+            cell.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Asks for the memory of a word that will be written soon, and for what is
+    /// kept beside the words.
+    #[inline]
+    pub fn prefetch_to_change(self, word: u16) {
+        self.words.prefetch(word);
+        hints::prefetch(self.state);
+    }
+
+    /// Slots in use.
+    #[inline]
+    pub fn occupied(self) -> u32 {
+        self.state.occupied.load(Ordering::Relaxed)
+    }
+
+    /// Notes that more, or fewer, slots are in use. The lane alone writes, so
+    /// nothing comes between reading and writing.
+    #[inline]
+    pub fn note_occupied(self, more: i32) {
+        // In two's complement that is a subtraction for a negative number.
+        let occupied = self.occupied().wrapping_add(more as u32);
+        self.state.occupied.store(occupied, Ordering::Relaxed);
+    }
+
+    /// Copies of a class that are counted beside the page.
+    #[inline]
+    pub fn counter(self, key: CounterKey) -> u64 {
+        self.state
+            .counters
+            .load()
+            .as_ref()
+            .map_or(0, |counters| counters.get(key))
+    }
+
+    /// What is counted beside the page under the keys of a range.
+    pub fn counters_within(self, keys: RangeInclusive<CounterKey>) -> Counters {
+        let counters = self.state.counters.load();
+        counters
+            .as_ref()
+            .map(|it| it.within(keys))
+            .unwrap_or_default()
+    }
+
+    /// Counters beside the page.
+    #[inline]
+    pub fn counters(self) -> usize {
+        self.state
+            .counters
+            .load()
+            .as_ref()
+            .map_or(0, |counters| counters.len())
+    }
+}
+
+/// For the cache and its checkpoints.
+impl Frame<'_> {
+    /// Stores the words of a page that comes in.
+    pub(super) fn fill(self, width: SlotWidth, slots: &[u8]) {
+        let (whole, rest) = slots.as_chunks();
+        let mut cells = self.words.0.iter();
+        let mut occupied = 0;
+        let mut store = |cell: &AtomicU64, word| {
+            occupied += bucket::occupied(width, word);
+            cell.store(word, Ordering::Relaxed);
+        };
+        for (bytes, cell) in whole.iter().zip(&mut cells) {
+            store(cell, u64::from_le_bytes(*bytes));
+        }
+        // Behind them a word that is cut short, and nothing.
+        if let Some(cell) = cells.next() {
+            store(cell, image::little_endian(rest));
+        }
+        for cell in cells {
+            cell.store(0, Ordering::Relaxed);
+        }
+        self.state.occupied.store(occupied, Ordering::Relaxed);
+    }
+
+    /// Stores the words of a page that is split or merged.
+    pub(super) fn set(self, whole: &WholePage) {
+        for (cell, &word) in self.words.0.iter().zip(whole.words.iter()) {
+            cell.store(word, Ordering::Relaxed);
+        }
+        self.state.occupied.store(whole.occupied, Ordering::Relaxed);
+    }
+
+    /// The page as it is stored; its slots take `page_bytes`.
+    pub(super) fn image(self, page_bytes: u32) -> Vec<u8> {
+        let words = self.words.0.iter().map(|word| word.load(Ordering::Relaxed));
+        image::encode(words, page_bytes, self.state.counters.load().as_deref())
+    }
+
+    #[inline]
+    pub(super) fn has_counters(self) -> bool {
+        self.state.counters.load().is_some()
+    }
+
+    pub(super) fn replace_counters(self, counters: Option<Arc<Counters>>) -> Option<Arc<Counters>> {
+        self.state.counters.swap(counters)
+    }
+
+    #[inline]
+    pub(super) fn pin(self) {
+        self.state.pins.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn unpin(self) {
+        self.state.pins.fetch_sub(1, Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn is_pinned(self) -> bool {
+        self.state.pins.load(Ordering::Acquire) > 0
+    }
+
+    #[inline]
+    pub(super) fn dirty_state(self) -> DirtyState {
+        match self.state.dirty.load(Ordering::Acquire) {
+            0 => DirtyState::Clean,
+            1 => DirtyState::Dirty,
+            2 => DirtyState::Copied,
+            _ => DirtyState::Dropped,
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_dirty_state(self, state: DirtyState) {
+        let byte = match state {
+            DirtyState::Clean => 0,
+            DirtyState::Dirty => 1,
+            DirtyState::Copied => 2,
+            DirtyState::Dropped => 3,
+        };
+        self.state.dirty.store(byte, Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn changed_since_copy(self) -> u64 {
+        self.state.changed_since_copy.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn set_changed_since_copy(self, sequence: u64) {
+        self.state
+            .changed_since_copy
+            .store(sequence, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,150 @@
+//! Pins: what keeps pages in memory beyond having been read lately.
+//!
+//! A command that waits pins the pages that it was brought in for, with a count
+//! in each frame. A drain meets thousands of pages, most of them once; its pins
+//! are its number on each frame, and all end with the drain.
+
+use super::cache::PageCache;
+use super::eviction::{expected, reached};
+use super::frame::{FrameIndex, Words};
+use super::table::PageTable;
+use cuckood_share::Permit;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Pages that stay resident until this is dropped.
+pub struct Pins {
+    pub(super) cache: Arc<PageCache>,
+    pub(super) frames: Vec<FrameIndex>,
+    /// Pages that were resident anyway need none.
+    pub(super) _permit: Option<Permit<Arc<str>>>,
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        for &frame in &self.frames {
+            self.cache.unpin(frame);
+        }
+    }
+}
+
+/// The pages that a lane's drain plans over. They stay resident, each in its
+/// frame, until this is dropped.
+///
+/// A frame that carries the number of a drain which is under way is pinned by
+/// it, so the page that names the frame is the page that was pinned. A page
+/// belongs to one lane, which has one drain at a time, and at most one plan that
+/// is suspended, with pins of its own. Nothing else is planned over that plan's pages
+/// meanwhile, so no number of either is overwritten.
+pub struct DrainPins {
+    cache: Arc<PageCache>,
+    /// Number of the drain.
+    drain: u64,
+    /// Pages that the drain has come to.
+    reached: usize,
+    /// These, and those that it expects: all that can't be evicted.
+    held: usize,
+}
+
+impl DrainPins {
+    /// Those of a drain that begins.
+    pub fn begin(cache: &Arc<PageCache>) -> DrainPins {
+        DrainPins {
+            drain: cache.lock_eviction().begin_drain(),
+            cache: Arc::clone(cache),
+            reached: 0,
+            held: 0,
+        }
+    }
+
+    /// Pages that the drain has come to; those that it only expects do not
+    /// count.
+    #[inline]
+    pub fn reached(&self) -> usize {
+        self.reached
+    }
+
+    /// Pages that the drain keeps in memory.
+    #[inline]
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// The frame of a page that the drain has come to before, or comes to now
+    /// and has expected. No lock.
+    #[inline]
+    pub fn pinned(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+        let index = self.cache.resident_frame(table, page)?;
+        let stamp = self.cache.stamp(index)?;
+        let number = stamp.load(Ordering::Relaxed);
+        if number == expected(self.drain) {
+            // It is a pin already.
+            stamp.store(reached(self.drain), Ordering::Relaxed);
+            self.reached += 1;
+            return Some(index);
+        }
+        (number == reached(self.drain)).then_some(index)
+    }
+
+    /// Pins a page that the drain comes to, and holds not yet. `None` if it is
+    /// not resident.
+    #[inline]
+    pub fn pin(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+        let _lock = self.cache.lock_eviction();
+        let index = self.cache.resident_frame(table, page)?;
+        let (chunk, within) = self.cache.chunk(index)?;
+        chunk
+            .stamp(within)?
+            .store(reached(self.drain), Ordering::Relaxed);
+        chunk.mark_referenced(within);
+        self.reached += 1;
+        self.held += 1;
+        Some(index)
+    }
+
+    /// Pins the pages of words that the drain will come to, as far as they are
+    /// resident and as long as it does not hold `most` pages, all of them under
+    /// the lock once; and asks for the words' memory.
+    pub fn expect<'t>(
+        &mut self,
+        words: impl Iterator<Item = (&'t PageTable, u32, u16)>,
+        most: usize,
+    ) {
+        let cache = &self.cache;
+        let _lock = cache.lock_eviction();
+        let mut last: Option<(&PageTable, u32, Words<'_>)> = None;
+        for (table, page, word) in words {
+            // An item's two words mostly lie on one page.
+            if let Some((of, number, words)) = last
+                && number == page
+                && ptr::eq(of, table)
+            {
+                words.prefetch(word);
+                continue;
+            }
+            let index = cache.resident_frame(table, page);
+            let chunk = index.and_then(|it| cache.chunk(it));
+            let Some((chunk, within)) = chunk else {
+                continue;
+            };
+            let Some((words, stamp)) = chunk.words(within).zip(chunk.stamp(within)) else {
+                continue;
+            };
+            words.prefetch(word);
+            last = Some((table, page, words));
+            let is_held = stamp.load(Ordering::Relaxed) | 1 == reached(self.drain);
+            if !is_held && self.held < most {
+                self.held += 1;
+                stamp.store(expected(self.drain), Ordering::Relaxed);
+                chunk.mark_referenced(within);
+            }
+        }
+    }
+}
+
+impl Drop for DrainPins {
+    fn drop(&mut self) {
+        self.cache.lock_eviction().end_drain(self.drain);
+    }
+}

@@ -1,0 +1,57 @@
+//! The list of what ends, by time.
+
+use super::envelope::{Kind, corrupt, open};
+use super::keys::{LONGEST_KEY_BYTES, keys_under};
+use super::side_records::{read_side_record_key, side_record_key};
+use crate::page::FilterId;
+use crate::store::error::Result;
+use crate::store::kv::KeyRange;
+use crate::store::values::Due;
+
+/// What an entry of the list of ends is about, the byte behind its time.
+const DUE_FILTER: u8 = 1;
+const DUE_SIDE_RECORD: u8 = 2;
+
+pub(in crate::store) fn due_key(due: &Due) -> Vec<u8> {
+    match due {
+        Due::Filter { at_ms, id } => {
+            let mut key = at_ms.to_be_bytes().to_vec();
+            key.push(DUE_FILTER);
+            key.extend_from_slice(&id.0.to_be_bytes());
+            key
+        }
+        Due::SideRecord { at_ms, key: record } => {
+            let mut key = at_ms.to_be_bytes().to_vec();
+            key.push(DUE_SIDE_RECORD);
+            key.extend_from_slice(&side_record_key(record));
+            key
+        }
+    }
+}
+
+/// The entries from one moment to another, both included.
+pub(in crate::store) fn due_between(from_ms: u64, until_ms: u64) -> KeyRange {
+    KeyRange {
+        from: from_ms.to_be_bytes().to_vec(),
+        to: keys_under(&until_ms.to_be_bytes(), LONGEST_KEY_BYTES).to,
+    }
+}
+
+pub(in crate::store) fn read_due(key: &[u8], value: &[u8]) -> Result<Due> {
+    open(Kind::Due, key, value)?;
+    let nonsense = || corrupt("the list of what ends".to_owned(), "an entry names nothing");
+    let (&at_ms, rest) = key.split_first_chunk().ok_or_else(nonsense)?;
+    let at_ms = u64::from_be_bytes(at_ms);
+    match rest.split_first() {
+        Some((&DUE_FILTER, id)) => {
+            let id = id.try_into().map_err(|_| nonsense())?;
+            let id = FilterId(u64::from_be_bytes(id));
+            Ok(Due::Filter { at_ms, id })
+        }
+        Some((&DUE_SIDE_RECORD, key)) => {
+            let key = read_side_record_key(key).ok_or_else(nonsense)?;
+            Ok(Due::SideRecord { at_ms, key })
+        }
+        _ => Err(nonsense()),
+    }
+}

@@ -1,0 +1,123 @@
+//! Reads of now, or of a snapshot of RocksDB's.
+
+use super::errors::unreadable;
+use crate::store::error::{Result, StoreError};
+use crate::store::format;
+use crate::store::kv::{Caching, Column, EachEntry, EachValue, KeyRange, Reader};
+use rocksdb::{ColumnFamily, DB, ReadOptions, SnapshotWithThreadMode};
+
+pub(super) fn column_of(database: &DB, column: Column) -> Result<&ColumnFamily> {
+    database
+        .cf_handle(column.name())
+        .ok_or_else(|| StoreError::Corrupt {
+            what: "the data directory".to_owned(),
+            reason: format!("column {} is missing", column.name()),
+        })
+}
+
+/// One batched read; values stay pinned where they are until `each` has seen
+/// them.
+pub(super) fn get_many(
+    database: &DB,
+    column: Column,
+    keys: &[&[u8]],
+    options: &ReadOptions,
+    each: EachValue<'_>,
+) -> Result {
+    let handle = column_of(database, column)?;
+    let unreadable = |key, error| {
+        let what = || format::entry_name(column, key);
+        unreadable(doing(column), what, &error)
+    };
+    if let [key] = keys {
+        let value = database.get_pinned_cf_opt(handle, key, options);
+        let value = value.map_err(|error| unreadable(*key, error))?;
+        return each(0, value.as_deref());
+    }
+    let values = database.batched_multi_get_cf_opt(handle, keys, keys.is_sorted(), options);
+    for (index, (key, value)) in keys.iter().zip(values).enumerate() {
+        let value = value.map_err(|error| unreadable(*key, error))?;
+        each(index, value.as_deref())?;
+    }
+    Ok(())
+}
+
+pub(super) fn scan(
+    database: &DB,
+    column: Column,
+    keys: &KeyRange,
+    mut options: ReadOptions,
+    each: EachEntry<'_>,
+) -> Result {
+    options.set_iterate_upper_bound(keys.to.as_slice());
+    let mut entries = database.raw_iterator_cf_opt(column_of(database, column)?, options);
+    entries.seek(&keys.from);
+    while let Some((key, value)) = entries.item() {
+        if each(key, value)?.is_break() {
+            return Ok(());
+        }
+        entries.next();
+    }
+    let what = || format!("column {}", column.name());
+    entries
+        .status()
+        .map_err(|error| unreadable(doing(column), what, &error))
+}
+
+pub(super) fn with_caching(mut options: ReadOptions, caching: Caching) -> ReadOptions {
+    if let Caching::Bypass { read_ahead_bytes } = caching {
+        options.fill_cache(false);
+        options.set_readahead_size(read_ahead_bytes);
+    }
+    options
+}
+
+fn doing(column: Column) -> &'static str {
+    match column {
+        Column::Info => "reading what the data directory is",
+        Column::Names | Column::Filters => "reading a filter",
+        Column::Pages => "reading pages",
+        Column::Log => "reading the redo log",
+        Column::Reclaim => "reading the reclaim list",
+        Column::Due => "reading the list of what ends",
+        Column::SideRecords => "reading a side record",
+    }
+}
+
+pub(super) struct Snapshot<'a> {
+    database: &'a DB,
+    snapshot: SnapshotWithThreadMode<'a, DB>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// Of now.
+    pub(super) fn of(database: &'a DB) -> Snapshot<'a> {
+        Snapshot {
+            database,
+            snapshot: database.snapshot(),
+        }
+    }
+
+    fn options(&self) -> ReadOptions {
+        let mut options = ReadOptions::default();
+        options.set_snapshot(&self.snapshot);
+        options
+    }
+}
+
+impl Reader for Snapshot<'_> {
+    fn get_many(&self, column: Column, keys: &[&[u8]], each: EachValue<'_>) -> Result {
+        get_many(self.database, column, keys, &self.options(), each)
+    }
+
+    fn scan(
+        &self,
+        column: Column,
+        keys: &KeyRange,
+        caching: Caching,
+        each: EachEntry<'_>,
+    ) -> Result {
+        let options = with_caching(self.options(), caching);
+        scan(self.database, column, keys, options, each)
+    }
+}

@@ -1,0 +1,201 @@
+//! A store of bytes in memory, for tests. Those here and elsewhere include this file.
+//!
+//! It keeps the same bytes under the same keys as RocksDB, so what is tested on
+//! it is the format, too. A clone is another handle on the same store: an
+//! engine that is dropped and opened again on a clone has restarted. A
+//! [`MemoryStore::fork`] is a copy, as a crash at that moment would leave it.
+
+#![allow(dead_code, reason = "none of those who include it needs all of it")]
+
+use cuckood_pages::page::Sequence;
+use cuckood_pages::store::StoreError;
+use cuckood_pages::store::format::StoredValue;
+use cuckood_pages::store::kv::{
+    Batch, Caching, Change, Column, Condition, Durability, EachEntry, EachValue, FrozenStore,
+    Gauge, KeyRange, KeyValueStore, Reader,
+};
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A [`KeyValueStore`] that lives as long as the last of its handles.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemoryStore {
+    /// Shared with its snapshots; the next write makes a copy of its own.
+    entries: Arc<RwLock<Arc<Entries>>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entries {
+    columns: BTreeMap<Column, BTreeMap<Vec<u8>, Vec<u8>>>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// A copy that shares nothing with this one: what a crash right now would
+    /// leave behind.
+    pub(crate) fn fork(&self) -> MemoryStore {
+        MemoryStore {
+            entries: Arc::new(RwLock::new(self.now())),
+        }
+    }
+
+    /// Inverts the bits of one byte of a stored value, envelope included, as a
+    /// bad disk might. `false` if there is no such value or byte.
+    pub(crate) fn damage(&self, value: &StoredValue, byte: usize) -> bool {
+        let (column, key) = value.place();
+        let mut entries = self.entries.write();
+        let value = Arc::make_mut(&mut entries).column(column).get_mut(&key);
+        let Some(byte) = value.and_then(|value| value.get_mut(byte)) else {
+            return false;
+        };
+        *byte = !*byte;
+        true
+    }
+
+    /// The redo records it holds, oldest first.
+    pub(crate) fn log_sequences(&self) -> Vec<Sequence> {
+        let entries = self.now();
+        let log = entries.columns.get(&Column::Log).into_iter().flatten();
+        let numbers =
+            log.filter_map(|(key, _)| Some(u64::from_be_bytes(key.as_slice().try_into().ok()?)));
+        numbers.map(Sequence).collect()
+    }
+
+    fn now(&self) -> Arc<Entries> {
+        Arc::clone(&self.entries.read())
+    }
+}
+
+impl Entries {
+    fn column(&mut self, column: Column) -> &mut BTreeMap<Vec<u8>, Vec<u8>> {
+        self.columns.entry(column).or_default()
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Put(column, key, value) => drop(self.column(column).insert(key, value)),
+            Change::Delete(column, key) => drop(self.column(column).remove(&key)),
+            Change::DeleteRange(column, keys) => self
+                .column(column)
+                .retain(|key, _| *key < keys.from || *key >= keys.to),
+        }
+    }
+
+    fn range(&self, column: Column, keys: &KeyRange) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let column = self.columns.get(&column).filter(|_| keys.from < keys.to);
+        column
+            .into_iter()
+            .flat_map(|column| column.range(keys.from.clone()..keys.to.clone()))
+            .map(|(key, value)| (key.as_slice(), value.as_slice()))
+    }
+}
+
+/// All entries as of one moment.
+struct View(Arc<Entries>);
+
+impl Reader for View {
+    fn get_many(
+        &self,
+        column: Column,
+        keys: &[&[u8]],
+        each: EachValue<'_>,
+    ) -> Result<(), StoreError> {
+        let column = self.0.columns.get(&column);
+        keys.iter().enumerate().try_for_each(|(index, key)| {
+            let value = column.and_then(|column| column.get(*key));
+            each(index, value.map(Vec::as_slice))
+        })
+    }
+
+    fn scan(
+        &self,
+        column: Column,
+        keys: &KeyRange,
+        _: Caching,
+        each: EachEntry<'_>,
+    ) -> Result<(), StoreError> {
+        for (key, value) in self.0.range(column, keys) {
+            if each(key, value)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reader for MemoryStore {
+    fn get_many(
+        &self,
+        column: Column,
+        keys: &[&[u8]],
+        each: EachValue<'_>,
+    ) -> Result<(), StoreError> {
+        // Copied out, so that no write has to copy everything meanwhile.
+        let values: Vec<Option<Vec<u8>>> = {
+            let entries = self.entries.read();
+            let column = entries.columns.get(&column);
+            let value = |key: &&[u8]| column.and_then(|column| column.get(*key)).cloned();
+            keys.iter().map(value).collect()
+        };
+        let mut values = values.iter().enumerate();
+        values.try_for_each(|(index, value)| each(index, value.as_deref()))
+    }
+
+    fn scan(
+        &self,
+        column: Column,
+        keys: &KeyRange,
+        caching: Caching,
+        each: EachEntry<'_>,
+    ) -> Result<(), StoreError> {
+        View(self.now()).scan(column, keys, caching, each)
+    }
+}
+
+impl KeyValueStore for MemoryStore {
+    fn write(&self, batch: Batch, _: Durability) -> Result<(), StoreError> {
+        let mut entries = self.entries.write();
+        let entries = Arc::make_mut(&mut entries);
+        for change in batch.changes {
+            entries.apply(change);
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Box<dyn Reader + '_> {
+        Box::new(View(self.now()))
+    }
+
+    fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
+        Err(StoreError::Unsupported { what: "backed up" })
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn approximate_bytes(&self, column: Column, keys: &KeyRange) -> Result<u64, StoreError> {
+        let entries = self.now();
+        let bytes = entries.range(column, keys);
+        Ok(bytes
+            .map(|(key, value)| (key.len() + value.len()) as u64)
+            .sum())
+    }
+
+    fn compact_range(&self, _: Column, _: &KeyRange) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn condition(&self) -> Condition {
+        Condition::default()
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,270 @@
+//! The commands of a run that concern one filter, asked of the engine at once.
+
+use super::failure::Failure;
+use crate::commands::errors::{IS_LOADING, is_too_much};
+use crate::commands::items::{FirstItems, ItemVerb};
+use crate::engine::{
+    AddOptions, Engine, EngineError, FilterName, ItemBatch, ItemOp, ItemResult, ItemStep,
+};
+use crate::transfers::Transfers;
+use bytes::Bytes;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Items that are asked for at once: as many as the engine answers without
+/// giving its thread away.
+const QUESTIONS_AT_ONCE: usize = 4096;
+
+/// See the module.
+pub(super) struct Group {
+    pub(super) name: FilterName,
+    commands: Vec<Grouped>,
+    /// Of all commands, one after another.
+    places: Vec<Range<usize>>,
+    /// Whether all of it must be one commit.
+    pub(super) is_one_commit: bool,
+}
+
+/// One of its commands.
+struct Grouped {
+    verb: ItemVerb,
+    /// Where its items are among those of the group.
+    items: Range<usize>,
+    creates: Option<FirstItems>,
+}
+
+/// What became of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Became {
+    /// Its items have results.
+    Done,
+    /// There is no filter.
+    Missing,
+    /// It was not done.
+    Failed(Arc<Failure>),
+}
+
+/// What became of a group.
+pub(super) struct GroupDone {
+    /// One an item; those of commands that were not done say nothing.
+    pub(super) results: Vec<ItemResult>,
+    /// One a command.
+    pub(super) became: Vec<Became>,
+}
+
+impl Group {
+    /// For a filter, without commands.
+    pub(super) fn new(name: FilterName) -> Group {
+        Group {
+            name,
+            commands: Vec::new(),
+            places: Vec::new(),
+            is_one_commit: false,
+        }
+    }
+
+    /// Adds a command with its items, and says where they are.
+    pub(super) fn push(
+        &mut self,
+        verb: ItemVerb,
+        places: &[Range<usize>],
+        creates: Option<FirstItems>,
+    ) -> (usize, Range<usize>) {
+        let start = self.places.len();
+        self.places.extend_from_slice(places);
+        let items = start..self.places.len();
+        self.commands.push(Grouped {
+            verb,
+            items: items.clone(),
+            creates,
+        });
+        (self.commands.len() - 1, items)
+    }
+
+    /// What becomes of all of it if it is not asked for at all.
+    pub(super) fn refused(&self, failure: &Arc<Failure>) -> GroupDone {
+        GroupDone {
+            results: Vec::new(),
+            became: vec![Became::Failed(Arc::clone(failure)); self.commands.len()],
+        }
+    }
+
+    /// Has the engine work on it. The items lie in `bytes`.
+    pub(super) async fn work(
+        &self,
+        engine: &Engine,
+        transfers: &Transfers,
+        bytes: &Bytes,
+    ) -> GroupDone {
+        let all = 0..self.commands.len();
+        // Nearly always it is done at once.
+        match self.ask(engine, bytes, &all, false).await {
+            Ok(results) => GroupDone {
+                results,
+                became: vec![Became::Done; self.commands.len()],
+            },
+            Err(error) => Box::pin(self.work_in_parts(engine, transfers, bytes, error)).await,
+        }
+    }
+
+    /// The same, after all of it at once was refused.
+    async fn work_in_parts(
+        &self,
+        engine: &Engine,
+        transfers: &Transfers,
+        bytes: &Bytes,
+        refused: EngineError,
+    ) -> GroupDone {
+        let mut done = GroupDone {
+            results: vec![ItemResult::Found(false); self.places.len()],
+            became: vec![Became::Missing; self.commands.len()],
+        };
+        let mut todo = vec![(0..self.commands.len(), Some(refused))];
+        while let Some((part, refused)) = todo.pop() {
+            let asked = match refused {
+                Some(error) => Err(error),
+                None => self.ask(engine, bytes, &part, false).await,
+            };
+            match asked {
+                Ok(results) => done.note(self, part, results),
+                Err(EngineError::NotFound { .. }) => {
+                    // Those before the first that makes the filter find none.
+                    let commands = self.commands.get(part.clone()).unwrap_or_default();
+                    let finding = commands.iter().take_while(|it| it.creates.is_none());
+                    let rest = part.start + finding.count()..part.end;
+                    let first = self.commands.get(rest.start).filter(|_| !rest.is_empty());
+                    if transfers.is_loading(&self.name) && !rest.is_empty() {
+                        done.refuse(rest, IS_LOADING.into());
+                    } else if let Some(first) = first {
+                        match self.create(engine, bytes, &rest, first).await {
+                            Ok(Some(results)) => done.note(self, rest, results),
+                            Ok(None) => todo.push((rest, None)),
+                            Err(error) => done.fail(rest, error),
+                        }
+                    }
+                }
+                Err(error) if is_too_much(&error) && part.len() > 1 && !self.is_one_commit => {
+                    let middle = part.start + part.len() / 2;
+                    todo.push((middle..part.end, None));
+                    todo.push((part.start..middle, None));
+                }
+                Err(error) => done.fail(part, error),
+            }
+        }
+        done
+    }
+
+    /// Makes the filter, if it can be in one commit with all of a part, whose
+    /// results are returned then.
+    async fn create(
+        &self,
+        engine: &Engine,
+        bytes: &Bytes,
+        part: &Range<usize>,
+        first: &Grouped,
+    ) -> Result<Option<Vec<ItemResult>>, EngineError> {
+        let commands = self.commands.get(part.clone()).unwrap_or_default();
+        if self.single_op(commands).is_some() {
+            return self.ask(engine, bytes, part, true).await.map(Some);
+        }
+        let new = first.creates.unwrap_or_default().filter();
+        engine.create_filter(&self.name, &new, None).await?;
+        Ok(None)
+    }
+
+    /// What is done with all items of some commands, if it is the same.
+    fn single_op(&self, commands: &[Grouped]) -> Option<ItemOp> {
+        let op = commands.first()?.verb.op();
+        commands.iter().all(|it| it.verb.op() == op).then_some(op)
+    }
+
+    /// Asks the engine to work on some of the commands, in one piece.
+    async fn ask(
+        &self,
+        engine: &Engine,
+        bytes: &Bytes,
+        part: &Range<usize>,
+        may_create: bool,
+    ) -> Result<Vec<ItemResult>, EngineError> {
+        let commands = self.commands.get(part.clone()).unwrap_or_default();
+        let (Some(first), Some(last)) = (commands.first(), commands.last()) else {
+            return Ok(Vec::new());
+        };
+        let places = self.places.get(first.items.start..last.items.end);
+        let places = places.unwrap_or_default();
+        let batch = |places: &[Range<usize>]| ItemBatch::within(bytes.clone(), places.to_vec());
+        let name = &self.name;
+        let Some(op) = self.single_op(commands) else {
+            let steps = steps(commands);
+            return engine.work_in_steps(name, &steps, &batch(places)).await;
+        };
+        let mut results = Vec::with_capacity(places.len());
+        match op {
+            // No command asks since when.
+            ItemOp::Exists(_) => {
+                for some in places.chunks(QUESTIONS_AT_ONCE) {
+                    let found = engine.exists(name, &batch(some)).await?;
+                    results.extend(found.into_iter().map(ItemResult::Found));
+                }
+            }
+            ItemOp::Count => {
+                for some in places.chunks(QUESTIONS_AT_ONCE) {
+                    let counts = engine.count(name, &batch(some)).await?;
+                    results.extend(counts.into_iter().map(ItemResult::Counted));
+                }
+            }
+            ItemOp::Delete => {
+                let deleted = engine.delete(name, &batch(places), None).await?.answer;
+                results.extend(deleted.into_iter().map(ItemResult::Deleted));
+            }
+            ItemOp::Add(mode) => {
+                let create = first.creates.filter(|_| may_create);
+                let options = AddOptions {
+                    mode,
+                    create: create.map(FirstItems::filter),
+                };
+                let added = engine.add(name, &batch(places), &options, None).await?;
+                results.extend(added.answer.into_iter().map(ItemResult::Added));
+            }
+        }
+        Ok(results)
+    }
+}
+
+impl GroupDone {
+    fn note(&mut self, group: &Group, part: Range<usize>, results: Vec<ItemResult>) {
+        let first = group.commands.get(part.start);
+        let from = first.map_or(0, |first| first.items.start);
+        let all = self.results.get_mut(from..).unwrap_or_default();
+        for (place, result) in all.iter_mut().zip(results) {
+            *place = result;
+        }
+        self.become_all(part, &Became::Done);
+    }
+
+    fn fail(&mut self, part: Range<usize>, error: EngineError) {
+        self.refuse(part, error.into());
+    }
+
+    fn refuse(&mut self, part: Range<usize>, failure: Failure) {
+        self.become_all(part, &Became::Failed(Arc::new(failure)));
+    }
+
+    fn become_all(&mut self, part: Range<usize>, became: &Became) {
+        let part = self.became.get_mut(part).unwrap_or_default();
+        part.fill(became.clone());
+    }
+}
+
+/// The commands as steps; those that follow each other and do the same are one.
+fn steps(commands: &[Grouped]) -> Arc<[ItemStep]> {
+    let mut steps: Vec<ItemStep> = Vec::new();
+    for command in commands {
+        let (op, items) = (command.verb.op(), command.items.len());
+        match steps.last_mut() {
+            Some(last) if last.op == op => last.items += items,
+            _ => steps.push(ItemStep { op, items }),
+        }
+    }
+    steps.into()
+}

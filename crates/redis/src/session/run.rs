@@ -1,0 +1,371 @@
+//! Commands on items that follow each other, worked on together.
+//!
+//! Questions that follow each other are grouped by their filters, and so are
+//! changes; questions among changes to the same filter are one command with
+//! them. Replies are written in the order of the commands. Nothing is waited
+//! for: a run has what has come.
+
+use super::failure::{Failure, Result};
+use super::group::{Became, Group, GroupDone};
+use super::state::{Session, known_name, name_of, scope_of};
+use crate::commands::errors;
+use crate::commands::items::{self, ItemCommand, ItemVerb};
+use crate::commands::table::{Spec, Verb, find};
+use crate::engine::ItemOp;
+use crate::protocol::batch::{Batch, Words};
+use crate::server::listen::polls::give_way;
+use crate::timings::SLOWER_THAN;
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use futures_util::future::join_all;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Items, and bytes of them, with which a run ends.
+const MAX_ITEMS: usize = 65_536;
+const MAX_BYTES: usize = 1 << 20;
+
+/// Bytes of the longest reply about one item.
+const REPLY_BYTES: usize = 24;
+
+/// Groups among which the one of a key is looked for one by one.
+const FEW_GROUPS: usize = 8;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Run<'a> {
+    slots: Vec<Slot>,
+    groups: Vec<Group>,
+    /// The key of each group, and what is asked where groups of questions have
+    /// one kind of it.
+    keys: Vec<(&'a [u8], Option<ItemOp>)>,
+    /// Where the group of a key is, if there are many.
+    by_key: HashMap<(&'a [u8], bool), usize, RandomState>,
+    /// The group of the last command.
+    last: usize,
+    /// Whether there is a change; `None` before the first command.
+    has_changes: Option<bool>,
+    /// In a transaction, the only filter that it changes.
+    changed_key: Option<Option<&'a [u8]>>,
+    items: usize,
+    bytes: usize,
+}
+
+/// The place of a command among the replies.
+enum Slot {
+    /// A command of a group.
+    Asked {
+        verb: Verb,
+        item_verb: ItemVerb,
+        group: usize,
+        index: usize,
+        items: Range<usize>,
+    },
+    /// One that is not asked for.
+    Refused(Verb, Failure),
+    /// One about so many items of a filter that can't be.
+    Missing(Verb, ItemVerb, usize),
+    /// Another command of a transaction, by its position.
+    Other(usize),
+}
+
+impl Slot {
+    /// Of what is worked on with the run.
+    fn verb(&self) -> Option<Verb> {
+        match self {
+            Slot::Asked { verb, .. } | Slot::Refused(verb, _) | Slot::Missing(verb, ..) => {
+                Some(*verb)
+            }
+            Slot::Other(_) => None,
+        }
+    }
+}
+
+impl<'a> Run<'a> {
+    /// A part of a transaction that changes this filter alone.
+    pub(super) fn of_transaction(changed_key: Option<&'a [u8]>) -> Run<'a> {
+        Run {
+            changed_key: Some(changed_key),
+            has_changes: Some(changed_key.is_some()),
+            ..Run::default()
+        }
+    }
+
+    /// Whether a command may be part of it.
+    fn takes(&self, verb: ItemVerb, key: &[u8]) -> bool {
+        if self.items >= MAX_ITEMS || self.bytes >= MAX_BYTES {
+            return false;
+        }
+        match (self.has_changes, verb.is_question()) {
+            (None, _) | (Some(false), true) | (Some(true), false) => true,
+            (Some(false), false) => false,
+            // Only among changes to the same filter.
+            (Some(true), true) => self.group_of(key, None).is_some(),
+        }
+    }
+
+    /// The kind of question that a group is for; `None`: anything.
+    fn kind(&self, verb: ItemVerb, key: &[u8]) -> Option<ItemOp> {
+        let is_changed = match self.changed_key {
+            Some(changed) => changed == Some(key),
+            None => self.has_changes == Some(true),
+        };
+        (!is_changed).then(|| verb.op())
+    }
+
+    fn group_of(&self, key: &[u8], kind: Option<ItemOp>) -> Option<usize> {
+        let wanted = (key, kind);
+        if self.keys.get(self.last) == Some(&wanted) {
+            return Some(self.last);
+        }
+        match self.keys.len() <= FEW_GROUPS {
+            true => self.keys.iter().position(|known| *known == wanted),
+            false => self
+                .by_key
+                .get(&(key, kind == Some(ItemOp::Count)))
+                .copied(),
+        }
+    }
+
+    /// The group of a key, which is new if there is none.
+    ///
+    /// # Errors
+    /// The key can't name a filter.
+    fn group(&mut self, key: &'a [u8], kind: Option<ItemOp>) -> Result<usize> {
+        if let Some(group) = self.group_of(key, kind) {
+            return Ok(group);
+        }
+        let mut group = Group::new(name_of(key)?);
+        group.is_one_commit = self.changed_key == Some(Some(key));
+        self.groups.push(group);
+        self.keys.push((key, kind));
+        let count = self.keys.len();
+        if count > FEW_GROUPS {
+            let known = self.keys.iter().enumerate().skip(self.by_key.len());
+            let entries = known.map(|(at, &(key, kind))| ((key, kind == Some(ItemOp::Count)), at));
+            self.by_key.extend(entries);
+        }
+        Ok(count - 1)
+    }
+
+    /// Keeps the place of another command of a transaction.
+    pub(super) fn keep_place(&mut self, index: usize) {
+        self.slots.push(Slot::Other(index));
+    }
+
+    fn push(&mut self, spec: &Spec, command: ItemCommand, words: Words<'a>) -> Result<Slot> {
+        let (verb, key) = (command.verb, words.get(1));
+        if command.creates.is_none() && known_name(key).is_none() {
+            self.items += command.items.len();
+            return Ok(Slot::Missing(spec.verb, verb, command.items.len()));
+        }
+        let group = self.group(key, self.kind(verb, key))?;
+        self.last = group;
+        let places = words.places().get(command.items).unwrap_or_default();
+        let bytes = places.iter().map(ExactSizeIterator::len).sum::<usize>();
+        let Some(grouped) = self.groups.get_mut(group) else {
+            return Err("ERR no group".into());
+        };
+        let (index, items) = grouped.push(verb, places, command.creates);
+        self.items += items.len();
+        self.bytes += bytes;
+        Ok(Slot::Asked {
+            verb: spec.verb,
+            item_verb: verb,
+            group,
+            index,
+            items,
+        })
+    }
+}
+
+impl Session {
+    /// Works on the first of some commands of a batch that make a run, and says which
+    /// one comes next.
+    pub(super) async fn run(&mut self, batch: &Batch, commands: Range<usize>) -> usize {
+        let mut run = Run::default();
+        let mut next = commands.start;
+        while next < commands.end {
+            let words = batch.command(next);
+            let Some(spec) = find(words.get(0)) else {
+                break;
+            };
+            let Some(verb) = ItemVerb::of(spec.verb) else {
+                break;
+            };
+            // Of a command without a key nothing is asked.
+            if words.len() > 1 {
+                if !run.takes(verb, words.get(1)) {
+                    break;
+                }
+                let has_changes = run.has_changes.unwrap_or(false);
+                run.has_changes = Some(has_changes || !verb.is_question());
+            }
+            self.take(&mut run, spec, verb, words);
+            next += 1;
+        }
+        // They may have as many items as there may be.
+        give_way().await;
+        let started = Instant::now();
+        let done = self.work(&run, batch.command(commands.start).bytes()).await;
+        let took = started.elapsed();
+        if took > SLOWER_THAN {
+            let all = (commands.start..next).map(|at| batch.command(at));
+            if let Some(words) = all.max_by_key(|words| words.len()) {
+                let others = next - commands.start - 1;
+                self.note_slow(find(words.get(0)), words, others, took);
+            }
+        }
+        give_way().await;
+        self.answer(run, done, batch).await;
+        next
+    }
+
+    /// Takes a command into a run, or notes why not.
+    pub(super) fn take<'a>(
+        &self,
+        run: &mut Run<'a>,
+        spec: &'static Spec,
+        verb: ItemVerb,
+        words: Words<'a>,
+    ) {
+        let most = self.service.app.admission.limits.max_batch_items;
+        let taken = items::parse(spec, verb, words, most)
+            .map_err(Failure::from)
+            .and_then(|command| {
+                // In a transaction that was looked at before.
+                if run.changed_key.is_none() {
+                    self.permit(spec)?;
+                    self.permit_key(words.get(1))?;
+                }
+                run.push(spec, command, words)
+            });
+        let slot = taken.unwrap_or_else(|failure| Slot::Refused(spec.verb, failure));
+        run.slots.push(slot);
+    }
+
+    /// Has the engine work on the groups of a run.
+    pub(super) async fn work(&mut self, run: &Run<'_>, bytes: &Bytes) -> Vec<GroupDone> {
+        if run.groups.is_empty() {
+            self.time_run(run, Duration::ZERO);
+            return Vec::new();
+        }
+        let started = Instant::now();
+        let held = self.hold_reply(run.items * REPLY_BYTES);
+        let worked = match held {
+            Ok(()) => self.try_work(run, bytes).await,
+            Err(refused) => Err(refused),
+        };
+        let done = match worked {
+            Ok(done) => done,
+            Err(refused) => {
+                let refused = Arc::new(refused);
+                let groups = run.groups.iter();
+                groups.map(|group| group.refused(&refused)).collect()
+            }
+        };
+        let is_change = run.has_changes == Some(true);
+        let took = started.elapsed();
+        self.service.note_run(is_change, took);
+        self.time_run(run, took);
+        done
+    }
+
+    /// Notes the times of the commands of a run.
+    fn time_run(&self, run: &Run<'_>, took: Duration) {
+        let count = u32::try_from(run.slots.len()).unwrap_or(u32::MAX);
+        let each = took / count.max(1);
+        for some in run.slots.chunk_by(|one, next| one.verb() == next.verb()) {
+            if let Some(verb) = some.first().and_then(Slot::verb) {
+                self.service.timings.note(verb, some.len() as u64, each);
+            }
+        }
+    }
+
+    /// # Errors
+    /// None of it could be begun.
+    async fn try_work(&self, run: &Run<'_>, bytes: &Bytes) -> Result<Vec<GroupDone>> {
+        let (admission, holder) = (&self.service.app.admission, self.holder());
+        let is_change = run.has_changes == Some(true);
+        let _place = admission.place(scope_of(is_change), holder).await?;
+        let deadline = Instant::now() + admission.limits.request_timeout;
+        let turn = admission
+            .turn(holder, deadline, run.bytes, is_change)
+            .await?;
+        let engine = self.engine()?.in_turn(turn);
+        let transfers = &self.service.transfers;
+        Ok(match run.groups.as_slice() {
+            [group] => vec![group.work(&engine, transfers, bytes).await],
+            groups => {
+                let working = groups
+                    .iter()
+                    .map(|group| group.work(&engine, transfers, bytes));
+                join_all(working).await
+            }
+        })
+    }
+
+    /// Writes the replies to a run.
+    pub(super) async fn answer(&mut self, run: Run<'_>, done: Vec<GroupDone>, batch: &Batch) {
+        let (mut hits, mut misses) = (0, 0);
+        for slot in run.slots {
+            let before = self.replies.len();
+            let (verb, is_success) = match slot {
+                Slot::Refused(verb, failure) => {
+                    self.replies.error(&failure.words);
+                    (verb, false)
+                }
+                Slot::Missing(verb, item_verb, items) => {
+                    misses += u64::from(item_verb.is_question());
+                    let reply = items::reply_missing(item_verb, items, &mut self.replies);
+                    (verb, reply)
+                }
+                Slot::Other(index) => {
+                    self.one_of_transaction(batch.command(index)).await;
+                    give_way().await;
+                    continue;
+                }
+                Slot::Asked {
+                    verb,
+                    item_verb,
+                    group,
+                    index,
+                    items,
+                } => {
+                    let done = done.get(group);
+                    let became = done.and_then(|done| done.became.get(index));
+                    let is_success = match became {
+                        Some(Became::Done) => {
+                            hits += u64::from(item_verb.is_question());
+                            let results = done.and_then(|done| done.results.get(items));
+                            items::reply(item_verb, results.unwrap_or_default(), &mut self.replies)
+                        }
+                        Some(Became::Missing) => {
+                            misses += u64::from(item_verb.is_question());
+                            items::reply_missing(item_verb, items.len(), &mut self.replies)
+                        }
+                        Some(Became::Failed(failure)) => {
+                            self.is_over |= failure.ends;
+                            self.replies.error(&failure.words);
+                            false
+                        }
+                        None => {
+                            self.replies.error(errors::NOT_FOUND);
+                            false
+                        }
+                    };
+                    (verb, is_success)
+                }
+            };
+            if !is_success {
+                self.note_error(verb, before);
+            }
+            if self.counts {
+                self.service.count(Some(verb), is_success);
+            }
+        }
+        self.service.note_found(hits, misses);
+    }
+}

@@ -1,0 +1,114 @@
+//! Positions as headers have them: `epoch.lane.record`.
+
+use crate::engine::{Engine, FilterName};
+use axum::http::HeaderValue;
+use std::fmt;
+
+/// A record of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LanePosition {
+    /// Which life of the cluster.
+    pub epoch: u64,
+    /// The lane.
+    pub lane: u32,
+    /// The record's number.
+    pub sequence: u64,
+}
+
+impl LanePosition {
+    /// Where the lane of a filter stands on this pod.
+    pub fn now(engine: &Engine, filter: &FilterName) -> Option<LanePosition> {
+        LanePosition::of_lane(engine, engine.lane_of(filter))
+    }
+
+    /// Where a lane stands on this pod.
+    pub fn of_lane(engine: &Engine, lane: u32) -> Option<LanePosition> {
+        Some(LanePosition {
+            epoch: engine.epoch()?,
+            lane,
+            sequence: engine.lane_state(lane)?.position.sequence,
+        })
+    }
+
+    /// What a header says.
+    pub fn parse(text: &str) -> Option<LanePosition> {
+        let mut numbers = text.split('.');
+        let mut next = || -> Option<u64> {
+            let digits = numbers.next()?;
+            let is_number = digits.bytes().all(|it| it.is_ascii_digit());
+            digits.parse().ok().filter(|_| is_number)
+        };
+        let position = LanePosition {
+            epoch: next()?,
+            lane: u32::try_from(next()?).ok()?,
+            sequence: next()?,
+        };
+        numbers.next().is_none().then_some(position)
+    }
+
+    /// Whether there can be such a position in the cluster. Those of epochs that are
+    /// over are before all of the current one: what was kept of them is there.
+    pub fn is_of(&self, engine: &Engine) -> bool {
+        engine.epoch().is_some_and(|it| self.epoch <= it) && engine.lane_state(self.lane).is_some()
+    }
+
+    /// Several of them, in one header.
+    pub fn list(positions: &[LanePosition]) -> String {
+        let texts: Vec<String> = positions.iter().map(LanePosition::to_string).collect();
+        texts.join(",")
+    }
+
+    /// As a header has it.
+    pub fn header(&self) -> HeaderValue {
+        HeaderValue::from_str(&self.to_string()).unwrap_or(HeaderValue::from_static("-"))
+    }
+}
+
+impl fmt::Display for LanePosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.epoch, self.lane, self.sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_one_list() {
+        let position = |lane| LanePosition {
+            epoch: 1,
+            lane,
+            sequence: 7,
+        };
+        assert_eq!(LanePosition::list(&[]), "");
+        assert_eq!(
+            LanePosition::list(&[position(2), position(3)]),
+            "1.2.7,1.3.7"
+        );
+    }
+
+    #[test]
+    fn a_position_is_three_numbers() {
+        let position = LanePosition {
+            epoch: 1,
+            lane: 15,
+            sequence: 4711,
+        };
+        assert_eq!(position.header(), "1.15.4711");
+        assert_eq!(LanePosition::parse("1.15.4711"), Some(position));
+        for text in [
+            "",
+            "1",
+            "1.2",
+            "1.2.3.4",
+            "1.2.",
+            "a.2.3",
+            "1.-2.3",
+            "1.+2.3",
+            "1.4294967296.1",
+        ] {
+            assert_eq!(LanePosition::parse(text), None, "{text}");
+        }
+    }
+}

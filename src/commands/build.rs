@@ -1,0 +1,344 @@
+//! `build`: a file of a filter from lists of items, without a server.
+//!
+//! One thread reads lists and hashes their items, another puts them into the pages,
+//! which lie in memory: as much of it is taken as the file is large.
+
+use super::failure::Failure;
+use crate::chain::meta::{Chain, Lineage};
+use crate::chain::pages::Draft as _;
+use crate::chain::params::{Defaults, FilterParams, FilterRequest, LayoutKind};
+use crate::chain::plan::{AddMode, AddResult, Planner};
+use crate::chain::resident::Pages;
+use crate::client::load::source::{self, Chunk};
+use crate::config::BuildOptions;
+use crate::cuckoo::hash::{HashKey, ItemHash, ItemHasher};
+use crate::cuckoo::kick::KickSearch;
+use crate::file::{self, FileKey, FilterFile};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Longest item, as of a server.
+const MAX_ITEM_BYTES: usize = 64 << 10;
+
+/// Chunks that are hashed and wait to be put into pages.
+const AHEAD: usize = 8;
+
+/// What stands for the standard input.
+const STANDARD: &str = "-";
+
+/// Items of a chunk, each with its value, 0 where items have none.
+type Hashed = (Vec<ItemHash>, Vec<u32>);
+
+pub(super) fn run(options: &BuildOptions) -> Result<(), Failure> {
+    let bar = bar(options)?;
+    let chain = match (&options.sibling_of, options.capacity) {
+        (Some(path), _) => sibling_of(path)?,
+        (None, Some(capacity)) => empty_filter(options, capacity)?,
+        (None, None) => empty_filter(options, count(&options.lists, &bar)?.max(1))?,
+    };
+    let lines = Lines {
+        is_json: options.ndjson,
+        value_bits: Some(chain.params().value_bits().into()).filter(|&it| it > 0),
+    };
+    let mode = match options.only_if_absent {
+        true => AddMode::OnlyIfAbsent,
+        false => AddMode::Always,
+    };
+    let (chain, pages) = fill(chain, mode, &lines, &options.lists, &bar)?;
+    bar.set_message("writing");
+    write(&options.output, chain, &pages, || bar.finish_and_clear())
+}
+
+/// Writes a file as the first state of a lineage, and says what is in it.
+pub(super) fn write(
+    output: &Path,
+    chain: Chain,
+    pages: &Pages,
+    written: impl FnOnce(),
+) -> Result<(), Failure> {
+    let mut lineage = Lineage::default();
+    getrandom::fill(&mut lineage.0)?;
+    let chain = chain.with_lineage(lineage, now_ms());
+    let digest = file::write(output, &chain, pages)?;
+    written();
+    println!(
+        "{}: {} items, {:.1} percent of the slots, false-positive rate {:.1e}, SHA-256 {}",
+        output.display(),
+        chain.items(),
+        100.0 * chain.load(),
+        chain.false_positive_rate(),
+        hex::encode(digest)
+    );
+    Ok(())
+}
+
+/// The filter before there is an item in it.
+fn empty_filter(options: &BuildOptions, capacity: u64) -> Result<Chain, Failure> {
+    let request = FilterRequest {
+        capacity: Some(capacity),
+        layout: Some(LayoutKind::Paged),
+        error_rate: options.error_rate,
+        promised_growth: Some(options.promised_growth),
+        fingerprint_bits: options.bits,
+        value_bits: options.value_bits,
+        values_per_item: options.values_per_item,
+        ..FilterRequest::default()
+    };
+    let defaults = Defaults {
+        max_filter_bytes: u64::MAX,
+        ..Defaults::default()
+    };
+    let params = FilterParams::resolve(&request, &defaults).map_err(|refused| {
+        let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        refused.join("; ")
+    })?;
+    let (key, created_ms) = match &options.key_of {
+        Some(path) => key_of(path)?,
+        None => {
+            let mut key = [0; 16];
+            getrandom::fill(&mut key)?;
+            (HashKey(key), now_ms())
+        }
+    };
+    let chain = Chain::new(params, key, created_ms);
+    Ok(chain.ok_or("there can't be a filter of so many pages")?)
+}
+
+/// A filter without an item that can become one with that of a file.
+fn sibling_of(path: &Path) -> Result<Chain, Failure> {
+    let (key, created_ms) = key_of(path)?;
+    let (_, of) = opened(path)?;
+    let may_unite = of.may_unite(&of);
+    may_unite.map_err(|error| format!("{}: {error}", path.display()))?;
+    let chain = Chain::new(of.params().clone(), key, created_ms);
+    Ok(chain.ok_or("there can't be a filter of so many pages")?)
+}
+
+/// A file and the description of its filter.
+pub(super) fn opened(path: &Path) -> Result<(FilterFile, Chain), Failure> {
+    let file = FilterFile::open(path)?;
+    if let FileKey::LeftOut(_) = file.header().key {
+        return Err(format!("{}: its key was left out", path.display()).into());
+    }
+    let chain = Chain::from_portable(&file.header().description, u64::MAX);
+    let chain = chain.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok((file, chain))
+}
+
+/// The key of a file, and when its filter was created.
+fn key_of(path: &Path) -> Result<(HashKey, u64), Failure> {
+    let file = FilterFile::open(path)?;
+    let header = file.header();
+    match header.key {
+        FileKey::Here(key) => Ok((key, header.created_ms)),
+        FileKey::None => {
+            Err(format!("{}: the hash of its filter has no key", path.display()).into())
+        }
+        FileKey::LeftOut(_) => Err(format!("{}: its key was left out", path.display()).into()),
+    }
+}
+
+/// Puts the items of all lists into pages.
+fn fill(
+    chain: Chain,
+    mode: AddMode,
+    lines: &Lines,
+    lists: &[impl AsRef<Path> + Sync],
+    bar: &ProgressBar,
+) -> Result<(Chain, Pages), Failure> {
+    let mut pages = Pages::default();
+    pages.note_grown(&chain);
+    let mut search = KickSearch::new();
+    let hasher = chain.hash_id().hasher();
+    let mut planner = Planner::on(pages, chain, &mut search);
+    thread::scope(|scope| {
+        let (sender, hashed) = sync_channel(AHEAD);
+        scope.spawn(move || hash_all(lists, lines, &hasher, bar, &sender));
+        for chunk in hashed {
+            let (hashes, values) = chunk?;
+            let mut refused = None;
+            let mut note = |added: Option<AddResult>| match added {
+                Some(AddResult::Full(reason)) => refused = Some(format!("{reason:?}")),
+                Some(AddResult::Added | AddResult::Exists | AddResult::Refreshed) => {}
+                None => refused = Some("a page is missing".to_owned()),
+            };
+            match lines.value_bits {
+                None => {
+                    planner.add_all(&hashes, mode, u64::MAX, note);
+                }
+                Some(_) => hashes
+                    .iter()
+                    .zip(values)
+                    .for_each(|(&hash, value)| note(planner.add_value(hash, value, mode))),
+            }
+            if let Some(reason) = refused {
+                return Err(format!("the filter takes no more items: {reason}").into());
+            }
+        }
+        let (chain, pages, _) = planner.into_parts();
+        Ok((chain, pages))
+    })
+}
+
+/// Reads all lists, and sends the hashes of their items, or what is wrong with one.
+fn hash_all(
+    lists: &[impl AsRef<Path>],
+    lines: &Lines,
+    hasher: &ItemHasher,
+    bar: &ProgressBar,
+    sender: &SyncSender<Result<Hashed, String>>,
+) {
+    for list in lists {
+        let list = list.as_ref();
+        let read = each_chunk(list, bar, |chunk| {
+            let hashed = lines.hash(&chunk, hasher);
+            let is_bad = hashed.is_err();
+            let hashed =
+                hashed.map_err(|(line, why)| format!("{}: line {line}: {why}", list.display()));
+            sender.send(hashed).is_ok() && !is_bad
+        });
+        if let Err(error) = read {
+            // Nobody waits for it any more if an item was refused.
+            let _ = sender.send(Err(format!("{}: {error}", list.display())));
+            return;
+        }
+    }
+}
+
+/// How lines say items.
+struct Lines {
+    is_json: bool,
+    value_bits: Option<u32>,
+}
+
+impl Lines {
+    /// The items of a chunk; or the line that says none, and why.
+    fn hash(&self, chunk: &Chunk, hasher: &ItemHasher) -> Result<Hashed, (u64, String)> {
+        let (mut items, mut values) = (Vec::new(), Vec::new());
+        for (number, line) in (chunk.first_line..).zip(chunk.bytes.split(|it| *it == b'\n')) {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.is_empty() {
+                continue;
+            }
+            let (item, value) = self.read(line).map_err(|why| (number, why))?;
+            if item.len() > MAX_ITEM_BYTES {
+                let why = format!(
+                    "the item has {} bytes, {MAX_ITEM_BYTES} are allowed",
+                    item.len()
+                );
+                return Err((number, why));
+            }
+            items.push(item);
+            values.push(value);
+        }
+        let mut hashes = Vec::with_capacity(items.len());
+        hasher.hash_all(items.iter().map(Cow::as_ref), &mut hashes);
+        Ok((hashes, values))
+    }
+
+    fn read<'a>(&self, line: &'a [u8]) -> Result<(Cow<'a, [u8]>, u32), String> {
+        let (item, value) = match (self.is_json, self.value_bits) {
+            (true, _) => return self.read_json(line),
+            (false, None) => return Ok((line.into(), 0)),
+            (false, Some(_)) => {
+                let tab = line.iter().rposition(|it| *it == b'\t');
+                let (item, value) = line.split_at(tab.unwrap_or(0));
+                (
+                    item,
+                    std::str::from_utf8(value.get(1..).unwrap_or_default()),
+                )
+            }
+        };
+        let value = value.ok().and_then(|it| it.parse().ok());
+        Ok((item.into(), self.value(value)?))
+    }
+
+    fn read_json<'a>(&self, line: &[u8]) -> Result<(Cow<'a, [u8]>, u32), String> {
+        let read: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let (item, value) = match (&read, self.value_bits) {
+            (Value::Object(fields), Some(_)) => {
+                let value = fields.get("value").and_then(Value::as_u64);
+                (fields.get("item"), self.value(value)?)
+            }
+            (_, None) => (Some(&read), 0),
+            (_, Some(_)) => (None, 0),
+        };
+        let text = match item {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) if !number.is_f64() => number.to_string(),
+            _ => {
+                return Err(match self.value_bits {
+                    None => "it is neither a string nor an integer".to_owned(),
+                    Some(_) => "it is no object with item and value".to_owned(),
+                });
+            }
+        };
+        Ok((text.into_bytes().into(), value))
+    }
+
+    fn value(&self, value: Option<u64>) -> Result<u32, String> {
+        let bits = self.value_bits.unwrap_or(0);
+        let fits = value.filter(|it| it.checked_shr(bits) == Some(0));
+        let value = fits.and_then(|it| u32::try_from(it).ok());
+        value.ok_or_else(|| {
+            let most = (1u64 << bits.min(32)) - 1;
+            format!("it has no value from 0 to {most}")
+        })
+    }
+}
+
+/// The lines of all lists, but for blank ones.
+fn count(lists: &[impl AsRef<Path>], bar: &ProgressBar) -> Result<u64, Failure> {
+    let mut lines = 0;
+    for list in lists {
+        let list = list.as_ref();
+        if list == Path::new(STANDARD) {
+            return Err("the standard input is read once: say --capacity".into());
+        }
+        let read = each_chunk(list, bar, |chunk| {
+            let all = chunk.bytes.split(|it| *it == b'\n');
+            lines += all.filter(|it| !matches!(it, [] | [b'\r'])).count() as u64;
+            true
+        });
+        read.map_err(|error| format!("{}: {error}", list.display()))?;
+    }
+    Ok(lines)
+}
+
+fn each_chunk(list: &Path, bar: &ProgressBar, each: impl FnMut(Chunk) -> bool) -> io::Result<()> {
+    let list: Box<dyn Read> = match list == Path::new(STANDARD) {
+        true => Box::new(io::stdin()),
+        false => Box::new(File::open(list)?),
+    };
+    source::read(bar.wrap_read(list), each)
+}
+
+/// Shows on a terminal how far all lists are read.
+fn bar(options: &BuildOptions) -> Result<ProgressBar, Failure> {
+    let mut bytes = 0;
+    for list in options.lists.iter().filter(|it| *it != Path::new(STANDARD)) {
+        let length = std::fs::metadata(list).map(|it| it.len());
+        bytes += length.map_err(|error| format!("{}: {error}", list.display()))?;
+    }
+    let is_counted = options.capacity.is_none() && options.sibling_of.is_none();
+    let times = if is_counted { 2 } else { 1 };
+    let bar = ProgressBar::new(times * bytes);
+    let template = "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {msg} eta {eta}";
+    bar.set_style(ProgressStyle::with_template(template)?);
+    Ok(bar)
+}
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

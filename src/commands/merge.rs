@@ -1,0 +1,38 @@
+//! `merge`: one file of several, without a server.
+
+use super::build;
+use super::failure::Failure;
+use crate::chain::meta::Chain;
+use crate::chain::pages::WholePage;
+use crate::chain::union::{load, union};
+use crate::config::MergeOptions;
+use crate::file::FilterFile;
+use std::cmp::Reverse;
+
+pub(super) fn run(options: &MergeOptions) -> Result<(), Failure> {
+    let mut files = Vec::new();
+    for path in &options.files {
+        let (file, chain) = build::opened(path)?;
+        files.push((path.as_path(), file, chain));
+    }
+    // The others are split as far as the first is; of equal ones their order decides.
+    files.sort_by_key(|it| Reverse(it.2.slot_bytes()));
+    let mut files = files.into_iter();
+    let (first, file, chain) = files.next().ok_or("there is no file")?;
+    let in_first = |error: Failure| format!("{}: {error}", first.display());
+    let pages = load(&chain, |page| whole(&file, page)).map_err(in_first)?;
+    let mut merged: (Chain, _) = (chain, pages);
+    for (path, file, chain) in files {
+        let with = |error: Failure| format!("{} and {}: {error}", first.display(), path.display());
+        merged = union(merged, &chain, |page| whole(&file, page)).map_err(with)?;
+    }
+    let (chain, pages) = merged;
+    build::write(&options.output, chain, &pages, || ())
+}
+
+fn whole(file: &FilterFile, page: u32) -> Result<WholePage, Failure> {
+    Ok(file.view().whole_page(page)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use super::*;
+use crate::config::Cli;
+use clap::Parser as _;
+use std::fs;
+use std::path::PathBuf;
+
+/// A folder with files, each of which is made by what the program is told.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Runs the program on files of the folder: `@name` is the path of one.
+    fn run(&self, line: &str) -> Result<(), String> {
+        let words = line.split(' ').map(|word| match word.strip_prefix('@') {
+            Some(name) => self.path(name).into_os_string(),
+            None => word.into(),
+        });
+        let cli = Cli::parse_from(std::iter::once("cuckood".into()).chain(words));
+        crate::commands::execute(cli.command)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    }
+
+    fn list(&self, name: &str, items: std::ops::Range<u32>) {
+        let lines = items
+            .map(|item| format!("item-{item}\n"))
+            .collect::<String>();
+        fs::write(self.path(name), lines).unwrap();
+    }
+
+    fn file(&self, name: &str) -> FilterFile {
+        FilterFile::open(self.path(name)).unwrap()
+    }
+}
+
+fn folder() -> Folder {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    folder.list("one", 0..20_000);
+    folder.list("two", 15_000..60_000);
+    folder.run("build @one -o @1").unwrap();
+    folder
+}
+
+#[test]
+fn one_file_finds_what_any_of_several_found() {
+    let folder = folder();
+    folder.list("three", 60_000..61_000);
+    for (list, file) in [("two", "2"), ("three", "3")] {
+        folder
+            .run(&format!("build @{list} --sibling-of @1 -o @{file}"))
+            .unwrap();
+    }
+    folder.run("merge @1 @2 @3 -o @all").unwrap();
+    let all = folder.file("all");
+    all.verify().unwrap();
+    assert_eq!(all.header().items, 66_000);
+    let parts = ["1", "2", "3"].map(|it| folder.file(it));
+    for item in 0..200_000 {
+        let item = format!("item-{item}");
+        let counts = parts.iter().map(|it| it.count(item.as_bytes()).unwrap());
+        assert_eq!(all.count(item.as_bytes()), Ok(counts.sum()), "{item}");
+    }
+    // The same files make a file of the same digest.
+    folder.run("merge @1 @2 @3 -o @again").unwrap();
+    assert_eq!(folder.file("again").verify(), all.verify());
+}
+
+#[test]
+fn strangers_and_damaged_files_are_named_and_leave_no_file() {
+    let folder = folder();
+    folder.run("build @two -o @2").unwrap();
+    let refused = |files: &str, wanted: &str| {
+        let error = folder.run(&format!("merge {files} -o @none")).unwrap_err();
+        assert!(error.contains(wanted), "{error}");
+        assert!(!folder.path("none").exists());
+    };
+    refused("@1 @2", "keys of their hashes differ");
+    folder.run("build @two --key-of @1 -o @3").unwrap();
+    refused("@1 @3", "the number of pages at first is");
+    refused("@1 @one", "one: it is no file of a filter");
+    let mut bytes = fs::read(folder.path("1")).unwrap();
+    bytes[5_000] ^= 1;
+    fs::write(folder.path("damaged"), bytes).unwrap();
+    refused("@1 @damaged", "damaged: block 0 of the file is damaged");
+    let sibling = folder
+        .run("build @one --sibling-of @one -o @none")
+        .unwrap_err();
+    assert!(sibling.contains("no file of a filter"), "{sibling}");
+}
