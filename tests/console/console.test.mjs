@@ -1,10 +1,16 @@
 // The console in a real browser, against the real server.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { fillServer, makeKeys, openPage, startBrowser, startCluster, startServer } from "./support.mjs";
+import { gzipSync } from "node:zlib";
+import {
+  aDay, dropFile, fillServer, makeKeys, openPage, startBrowser, startCluster, startServer,
+} from "./support.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
 
@@ -17,18 +23,21 @@ const { file: keysFile, keys } = makeKeys([
 let browser;
 let server;
 let keyed;
+/** It has backups, and no filters at first. */
+let fresh;
 
 before(async () => {
-  [browser, server, keyed] = await Promise.all([
+  [browser, server, keyed, fresh] = await Promise.all([
     startBrowser(),
     startServer(),
     startServer("--keys-file", keysFile),
+    startServer("--backup-dir", mkdtempSync(join(tmpdir(), "console-backups-"))),
   ]);
   await fillServer(server);
 });
 after(async () => {
   await browser?.close();
-  await Promise.all([server?.stop(), keyed?.stop()]);
+  await Promise.all([server?.stop(), keyed?.stop(), fresh?.stop()]);
 });
 
 /** Runs a test on a page of its own, which must do nothing wrong. */
@@ -102,6 +111,328 @@ onPage("a filter is created, used and deleted", async (page, go) => {
   await heading(page, "Filters");
   await page.getByRole("link", { name: "emails" }).waitFor();
   assert.equal(await page.getByRole("link", { name: "visitors" }).count(), 0);
+});
+
+for (const [kind, fill, wanted, keeps] of [
+  ["Items with values", [["Bits of a value", "12"], ["Values an item", "4"]], { value_bits: 12, values_per_item: 4 }, "values of 12 bits"],
+  ["Items that expire", [["Found for", "2"], ["In steps of", "6"], ["Items of one window", "5000"]], { window_seconds: 172_800, window_resolution_seconds: 21_600, capacity: 5000 }, "items, for 2 days"],
+  ["Items, as RedisBloom keeps them", [["Slots per bucket", "4"]], { layout: "classic", bucket_size: 4 }, "items, classic"],
+]) {
+  onPage(`a filter is created that keeps: ${kind}`, async (page, go) => {
+    const key = `kind:${keeps.replaceAll(/\W+/g, "-")}`;
+    await go("#/new");
+    await label(page, "Key").fill(key);
+    const choice = page.locator(".choice", { hasText: kind }).getByRole("radio");
+    await choice.check();
+    // What does not go with the kind is not offered.
+    const isClassic = wanted.layout === "classic";
+    assert.equal(await label(page, "False-positive rate, at most").count(), isClassic ? 0 : 1);
+    assert.equal(await label(page, "Found for").count(), wanted.window_seconds ? 1 : 0);
+    assert.equal(await label(page, "Bits of a value").count(), wanted.value_bits ? 1 : 0);
+    for (const [name, text] of fill) await label(page, name).fill(text);
+    await page.getByText("Growth and expiry").click();
+    await page.getByRole("group", { name: "The whole filter expires after, with its unit" }).getByRole("textbox").fill("3");
+    await page.locator(".lead").waitFor();
+    await button(page, "Create filter").click();
+    await heading(page, key);
+    const made = await server.ask("GET", `/filters/${key}`);
+    for (const [field, value] of Object.entries({ ...wanted, ttl_seconds: 259_200 })) assert.equal(made[field], value, field);
+    await go();
+    const row = page.locator(".filters tbody tr", { hasText: key });
+    await row.getByText(keeps, { exact: true }).waitFor();
+    await row.getByText("in 3 days").waitFor();
+  });
+}
+
+onPage("a filter is created whose items have attributes", async (page, go) => {
+  await go("#/new/by-plan");
+  await page.locator(".choice", { hasText: "Items with attributes" }).getByRole("radio").check();
+  await page.getByText("Each attribute needs a name").waitFor();
+  assert.ok(await button(page, "Create filter").isDisabled());
+  const attribute = (at) => page.getByRole("group", { name: `Attribute ${at}` });
+  await attribute(1).getByLabel("Name").fill("plan");
+  await attribute(1).getByLabel("Values, with commas between").fill("free, pro");
+  await button(page, "Add an attribute").click();
+  await attribute(2).getByLabel("Name").fill("tag");
+  await attribute(2).getByLabel("Kept as").selectOption("bits of a hash");
+  await attribute(2).getByLabel("Bits").fill("40");
+  // The server's word stands beside the field that it is about.
+  await attribute(2).locator(".error", { hasText: "40 is not allowed" }).waitFor();
+  await attribute(2).getByLabel("Bits").fill("5");
+  await button(page, "Add an attribute").click();
+  await attribute(3).getByRole("button", { name: "Remove" }).click();
+  await page.locator(".lead").waitFor();
+  await button(page, "Create filter").click();
+  await heading(page, "by-plan");
+  const { attributes } = await server.ask("GET", "/filters/by-plan");
+  assert.deepEqual(attributes, [
+    { name: "plan", values: ["free", "pro"] },
+    { name: "tag", hash_bits: 5 },
+  ]);
+  await go();
+  await page.locator(".filters tbody tr", { hasText: "by-plan" }).getByText("rows: plan, tag").waitFor();
+});
+
+const reported = (page, id) => {
+  const article = page.getByRole("article", { name: `Import ${id}` });
+  return (name) => article.locator(".report > div", { hasText: name }).locator("dd").textContent();
+};
+const ended = (page, id, state) =>
+  page.getByRole("article", { name: `Import ${id}` }).getByText(state, { exact: true }).waitFor();
+
+onPage("a dropped file is imported, and what became of its lines is reported", async (page, go) => {
+  await server.ask("PUT", "/filters/imported", { capacity: 50_000 });
+  await go("#/filters/imported");
+  const lines = Array.from({ length: 20_000 }, (_, at) => (at === 16 ? "x".repeat(70_000) : `line-${at}`));
+  await dropFile(page, "my guests.txt", lines.join("\n"));
+  // Its name is made of the file's.
+  const id = await label(page, "Name of the import").inputValue();
+  assert.match(id, /^my-guests\.txt-2026-11-20-[0-9a-f]{8}$/);
+  await button(page, "Import").click();
+  await ended(page, "my-guests.txt-2026-11-20", "complete");
+  const line = reported(page, "my-guests.txt-2026-11-20");
+  assert.equal(await line("Lines committed"), "20,000");
+  assert.equal(await line("Added"), "19,999");
+  assert.equal(await line("Bad, left out"), "1");
+  await page.getByText("Line 17: longer than 64 KiB").waitFor();
+  await page.locator(".facts", { hasText: "19,999" }).waitFor();
+  assert.deepEqual(
+    await server.ask("POST", "/filters/imported/exists", { items: ["line-0", "line-19999", "line-16"] }),
+    { results: [true, true, false] },
+  );
+  // The same file under the same name adds nothing twice.
+  await dropFile(page, "my guests.txt", lines.join("\n"));
+  await button(page, "Import").click();
+  await ended(page, "my-guests.txt-2026-11-20", "complete");
+  assert.equal(await line("Added"), "19,999");
+  // Those that others began are known to the server.
+  assert.equal(await page.locator(".known").count(), 0);
+  const other = await fetch(`${server.url}/filters/imported/import?import_id=nightly`, { method: "POST", body: "x\ny\n", headers: { "content-type": "text/plain" } });
+  assert.equal(other.status, 200);
+  const known = page.locator(".known", { hasText: "nightly, complete, 2 lines" });
+  await known.locator("summary").click();
+  await known.locator(".report > div", { hasText: "Added" }).getByText("2", { exact: true }).waitFor();
+  // Its command names the file, and the page of imports lists it.
+  await page.getByText("Done last, as a command").click();
+  await page.locator(".curl pre", { hasText: "-T 'my guests.txt'" }).waitFor();
+  await page.getByRole("link", { name: "Imports and backups" }).click();
+  await heading(page, "Imports and backups");
+  await ended(page, "my-guests.txt-2026-11-20", "complete");
+  await label(page, "Filter").fill("imported");
+  await label(page, "Name of an import").fill("none");
+  await button(page, "Look it up").click();
+  await page.getByRole("region", { name: "Imports" }).getByRole("alert").waitFor();
+  await label(page, "Name of an import").fill(id);
+  await button(page, "Look it up").click();
+  await page.getByText("last commit").waitFor();
+});
+
+onPage("files of one name and day are imported each, also where only letters beyond ASCII differ", async (page, go) => {
+  await server.ask("PUT", "/filters/named", { capacity: 1000 });
+  await go("#/filters/named");
+  const files = [["export.txt", "monday-1\nmonday-2"], ["export.txt", "tuesday-1\ntuesday-2\ntuesday-3"], ["名前.txt", "name-1\nname-2"], ["住所.txt", "place-1\nplace-2"]];
+  for (const [at, [name, text]] of files.entries()) {
+    await dropFile(page, name, text);
+    await button(page, "Import").click();
+    await page.waitForFunction((count) => document.querySelectorAll("article .report").length === count, at + 1);
+  }
+  const items = files.flatMap(([, text]) => text.split("\n"));
+  const { results } = await server.ask("POST", "/filters/named/exists", { items });
+  assert.ok(results.every((found) => found));
+});
+
+onPage("values come as gzipped NDJSON, and rows as lines", async (page, go) => {
+  await server.ask("PUT", "/filters/joined", { capacity: 1000, value_bits: 4 });
+  await go("#/filters/joined");
+  const entries = [...Array.from({ length: 10 }, (_, at) => ({ item: "ada", value: at })), { item: "bob" }, { item: "bob", value: 16 }];
+  await dropFile(page, "joins.ndjson.gz", gzipSync(entries.map((it) => JSON.stringify(it)).join("\n")));
+  await page.getByText("gzipped").last().waitFor();
+  assert.ok(await label(page, "are JSON (NDJSON)").isChecked());
+  await button(page, "Import").click();
+  await ended(page, "joins.ndjson.gz-2026-11-20", "complete");
+  await page.getByText("Line 11: not an item with a value or a row").waitFor();
+  await page.getByText("Line 12: a value with too many bits").waitFor();
+  const { values } = await server.ask("GET", "/filters/joined/values?item=ada");
+  assert.equal(values.length, 10);
+
+  await server.ask("PUT", "/filters/tagged", { capacity: 1000, attributes: [{ name: "plan", values: ["free", "pro"] }] });
+  await go("#/filters/tagged");
+  await page.getByText("an item, TAB, plan").waitFor();
+  await dropFile(page, "rows.tsv", "ada\tpro\nbob\tgold\n");
+  await button(page, "Import").click();
+  await ended(page, "rows.tsv-2026-11-20", "complete");
+  await page.getByText("Line 2: a value that the filter does not know").waitFor();
+});
+
+onPage("an import is stopped, seen elsewhere, and goes on where it ended", async (page, go) => {
+  await server.ask("PUT", "/filters/halted", { capacity: 1000 });
+  // As a slow line has it: what is sent never arrives.
+  let isSlow = true;
+  await page.route("**/import?*", async (route) => (isSlow ? undefined : route.continue()));
+  await go("#/filters/halted");
+  await dropFile(page, "slow.txt", "a\nb\nc\n");
+  await label(page, "Leave out items that are there").check();
+  await button(page, "Import").click();
+  await ended(page, "slow.txt-2026-11-20", "running");
+  await page.getByRole("link", { name: "Imports and backups" }).click();
+  await ended(page, "slow.txt-2026-11-20", "running");
+  await button(page, "Stop").click();
+  await ended(page, "slow.txt-2026-11-20", "stopped");
+  assert.equal((await server.ask("GET", "/filters/halted")).items, 0);
+  isSlow = false;
+  await button(page, "Go on").click();
+  await ended(page, "slow.txt-2026-11-20", "complete");
+  assert.equal((await server.ask("GET", "/filters/halted")).items, 3);
+  // What is refused is said.
+  await server.ask("DELETE", "/filters/halted");
+  await page.getByRole("link", { name: "halted" }).waitFor();
+});
+
+onPage("a file that misses its place does not lead the browser away", async (page, go) => {
+  await server.ask("PUT", "/filters/missed", { capacity: 1000 });
+  await go("#/filters/missed");
+  const [path, place] = [join(mkdtempSync(join(tmpdir(), "console-dropped-")), "guests.txt"), page.locator(".drop")];
+  writeFileSync(path, "ada\nbob\n");
+  await place.scrollIntoViewIfNeeded();
+  const { x, y, width, height } = await place.boundingBox();
+  const drop = async (data, at) => {
+    for (const type of ["dragEnter", "dragOver", "drop"]) {
+      await devTools.send("Input.dispatchDragEvent", { type, ...at, data: { items: [], dragOperationsMask: 1, ...data } });
+    }
+  };
+  const devTools = await page.context().newCDPSession(page);
+  // What this browser does not do by itself where nobody sees it: go to the file.
+  await page.evaluate(() => {
+    globalThis.over = [];
+    for (const type of ["dragover", "drop"]) {
+      addEventListener(type, ({ defaultPrevented, dataTransfer }) => globalThis.over.push([type, defaultPrevented, dataTransfer.dropEffect]));
+    }
+  });
+  await drop({ files: [path] }, { x: x + width / 2, y: y + height + 30 });
+  await drop({ files: [path, path] }, { x: x + width - 20, y: y + height / 2 });
+  await page.getByText("of 2 files this is the first").waitFor();
+  const over = await page.evaluate(() => globalThis.over);
+  assert.deepEqual([over[0], over.at(-1).slice(0, 2)], [["dragover", true, "none"], ["drop", true]], JSON.stringify(over));
+  assert.ok(over.every(([, isTaken]) => isTaken), JSON.stringify(over));
+  await page.locator(".chosen", { hasText: "guests.txt" }).waitFor();
+  await drop({ files: [tmpdir()] }, { x: x + width - 20, y: y + height / 2 });
+  await page.getByText("Choose a file, no directory.").waitFor();
+  assert.equal(await button(page, "Import").count(), 0);
+});
+
+onPage("who leaves while an import runs is asked first", async (page, go) => {
+  await server.ask("PUT", "/filters/left", { capacity: 1000 });
+  let isSlow = true;
+  await page.route("**/import?*", async (route) => (isSlow ? undefined : route.continue()));
+  await go("#/filters/left");
+  await dropFile(page, "left.txt", "a\nb\n");
+  await button(page, "Import").click();
+  await ended(page, "left.txt-2026-11-20", "running");
+  const asked = [];
+  page.on("dialog", (dialog) => {
+    asked.push(dialog.type());
+    return dialog.dismiss();
+  });
+  await page.goto("about:blank").catch(() => {});
+  assert.deepEqual(asked, ["beforeunload"]);
+  await button(page, "Stop").click();
+  await ended(page, "left.txt-2026-11-20", "stopped");
+  isSlow = false;
+  await button(page, "Go on").click();
+  await ended(page, "left.txt-2026-11-20", "complete");
+  await page.goto("about:blank");
+  assert.deepEqual(asked, ["beforeunload"]);
+});
+
+onPage("while it is not known what a key may do, nothing is offered that changes something", async (page, go) => {
+  let isBroken = true;
+  await page.route("**/caller", (route) => (isBroken ? route.fulfill({ status: 503, body: "starting" }) : route.continue()));
+  await go("#/filters/emails");
+  await page.getByRole("alert").getByText("What you may do is not known").waitFor();
+  await button(page, "Ask").waitFor();
+  for (const name of ["Add", "Delete …", "Set expiry", "Delete filter …"]) {
+    assert.equal(await button(page, name).count(), 0, name);
+  }
+  assert.equal(await page.locator(".drop").count(), 0);
+  isBroken = false;
+  await button(page, "Ask again").click();
+  await page.getByRole("alert").waitFor({ state: "detached" });
+  await button(page, "Delete filter …").waitFor();
+  // Without a click it asks again by itself.
+  isBroken = true;
+  await page.reload();
+  await page.getByRole("alert").waitFor();
+  isBroken = false;
+  await page.getByRole("alert").waitFor({ state: "detached" });
+  await button(page, "Add").waitFor();
+});
+
+onPage(
+  "backups are begun, followed and downloaded",
+  async (page, go) => {
+    await go("#/work");
+    await page.getByText("There is none yet.").waitFor();
+    await button(page, "Begin a backup").click();
+    const row = page.getByRole("region", { name: "Backups" }).locator("tbody tr").first();
+    await row.getByText("complete", { exact: true }).waitFor({ timeout: 30_000 });
+    const download = page.waitForEvent("download");
+    await row.getByRole("link", { name: "Download" }).click();
+    assert.match((await download).suggestedFilename(), /^.*\.tar$/);
+    const { backups } = await fresh.ask("GET", "/admin/backups");
+    assert.equal(backups[0].state, "complete");
+  },
+  { of: () => fresh },
+);
+
+onPage("where there are no backups it says why", async (page, go) => {
+  await go("#/work");
+  await page.getByRole("region", { name: "Backups" }).getByText("--backup-dir").waitFor();
+  // It is as it was told to be, and nothing went wrong.
+  assert.equal(await page.getByRole("alert").count(), 0);
+  assert.equal(await button(page, "Begin a backup").count(), 0);
+});
+
+onPage(
+  "how a filter has grown is drawn from its first samples on",
+  async (page, go) => {
+    const key = "grown";
+    await fresh.ask("PUT", `/filters/${key}`, { capacity: 1000, error_rate: 0.01 });
+    await fresh.ask("POST", `/filters/${key}/items`, { items: ["a", "b", "c"] });
+    // A server without filters looks every few seconds for the first one.
+    let samples = [];
+    for (const started = Date.now(); samples.length === 0 && Date.now() - started < 30_000; await page.waitForTimeout(100)) {
+      ({ samples } = await fresh.ask("GET", `/filters/${key}/history`));
+    }
+    assert.equal(samples[0].items, 3);
+    const more = Array.from({ length: 500 }, (_, at) => `more-${at}`);
+    await fresh.ask("POST", `/filters/${key}/items`, { items: more });
+    await go(`#/filters/${key}`);
+    const drawn = page.getByRole("img", { name: /^Items: 3 .* ago, 503 now$/ });
+    await drawn.waitFor();
+    await page.getByRole("img", { name: /^False positives, expected: .* now$/ }).waitFor();
+    const ends = await drawn.locator("polyline").evaluate((it) => it.getAttribute("points").split(" ").map((at) => at.split(",").map(Number)));
+    assert.equal(ends.length, samples.length + 1);
+    assert.ok(ends[0][0] === 0 && ends.at(-1)[0] === 600 && ends[0][1] > ends.at(-1)[1], `${ends}`);
+  },
+  { of: () => fresh },
+);
+
+onPage("what is done is told as a command that does the same", async (page, go) => {
+  const odd = "it's \"here\" $HOME";
+  await go("#/filters/emails");
+  await label(page, "Item").fill(odd);
+  await button(page, "Add").click();
+  await told(page, "Added.");
+  const { count: before } = await server.ask("GET", `/filters/emails/count?${new URLSearchParams({ item: odd })}`);
+  await page.getByText("Done last, as a command").click();
+  const command = await page.locator(".curl pre").textContent();
+  const said = JSON.parse(execFileSync("sh", ["-c", `${command} --silent`], { encoding: "utf8" }));
+  assert.deepEqual(said, { results: ["added"] });
+  const { count: after } = await server.ask("GET", `/filters/emails/count?${new URLSearchParams({ item: odd })}`);
+  assert.equal(after, before + 1);
+  await button(page, "Ask").click();
+  await told(page, "It is probably in the filter.");
+  await page.locator(".curl pre", { hasText: "/exists" }).waitFor();
 });
 
 onPage("what is drawn of an item is where the server says it lies", async (page, go) => {
@@ -290,28 +621,51 @@ onPage("refused fields are told beside the field, in the server's words", async 
   await page.getByRole("alert").getByText("exists").first().waitFor();
 });
 
-onPage("a long list comes in pages, and by the start of its keys", async (page, go) => {
-  for (let at = 0; at < 120; at += 1) {
-    await server.ask("PUT", `/filters/long-${String(at).padStart(3, "0")}`, {});
-  }
+onPage("a long list is counted, sorted, searched within keys, and comes in pages", async (page, go) => {
+  const keys = Array.from({ length: 120 }, (_, at) => `of-${at % 2}:long-${String(at).padStart(3, "0")}`);
+  await Promise.all(keys.map((key) => server.ask("PUT", `/filters/${key}`, { ttl_seconds: key.endsWith("7") ? 10_000 : 90_000 })));
+  await server.ask("POST", "/filters/of-1:long-055/items", { items: ["a", "b", "c"] });
   await go();
-  await label(page, "Key begins with").fill("long-");
   const rows = page.locator(".filters tbody tr");
-  await page.getByRole("link", { name: "emails" }).waitFor({ state: "detached" });
-  await page.getByRole("link", { name: "long-000" }).waitFor();
+  const first = (key) => rows.first().getByRole("link", { name: key, exact: true }).waitFor();
+  await label(page, "Key contains").fill("long-");
+  await page.locator(".total", { hasText: "120 filters, 3 items" }).waitFor();
   assert.equal(await rows.count(), 50);
+  await first("of-0:long-000");
+  await page.getByText("Page 1 of 3").waitFor();
   await button(page, "Next").click();
-  await page.getByRole("link", { name: "long-050" }).waitFor();
+  await first("of-0:long-100");
   await button(page, "Next").click();
-  await page.getByRole("link", { name: "long-119" }).waitFor();
+  await first("of-1:long-081");
   assert.equal(await rows.count(), 20);
   assert.ok(await button(page, "Next").isDisabled());
   await button(page, "Previous").click();
-  await page.getByRole("link", { name: "long-099" }).waitFor();
-  await label(page, "Key begins with").fill("none-");
-  await page.getByText("There is no filter whose key begins with").waitFor();
-  await label(page, "Key begins with").fill("nö");
+  await first("of-0:long-100");
+  // Another order begins at the first page.
+  await label(page, "Sort by").selectOption("Most items");
+  await first("of-1:long-055");
+  await label(page, "Sort by").selectOption("Ends first");
+  await page.locator(".filters tbody tr:first-child", { hasText: "in 3 hours" }).waitFor();
+  assert.match(await rows.first().textContent(), /long-..7/);
+  await label(page, "Key contains").fill("g-11");
+  await page.locator(".total", { hasText: "10 filters, 0 items" }).waitFor();
+  await label(page, "Key contains").fill("none-");
+  await page.getByText("There is no filter whose key contains").waitFor();
+  await label(page, "Key contains").fill("nö");
   await page.getByRole("alert").waitFor();
+});
+
+onPage("of more filters than are listed it says how far it looked", async (page, go) => {
+  // As a server answers whose descriptions are many.
+  const { filters } = await server.ask("GET", "/filters?limit=1");
+  let asked = 0;
+  await page.route("**/filters?*", (route) => {
+    asked += 1;
+    return route.fulfill({ json: { filters: [{ ...filters[0], key: `k${asked}` }], next_cursor: `k${asked}` } });
+  });
+  await go();
+  await page.getByText("There are more filters than are listed here: those up to k40 were looked at.").waitFor();
+  assert.ok(asked >= 40 && asked % 40 === 0, `${asked}`);
 });
 
 onPage("live figures follow what is asked", async (page, go) => {
@@ -481,6 +835,9 @@ onPage(
     await label(page, "Item").fill("ada");
     await button(page, "Add").click();
     await told(page, "Added.");
+    await dropFile(page, "guests.txt", "bob\n");
+    await button(page, "Import").click();
+    await ended(page, "guests.txt-2026-11-20", "complete");
     // The key is where the page said it would be, and nowhere else.
     const kept = await page.evaluate(() => [
       ...Object.values(sessionStorage),
@@ -496,13 +853,39 @@ onPage(
     await label(page, "Item").fill("ada");
     await button(page, "Ask").click();
     await told(page, "It is probably in the filter.");
-    await button(page, "Add").click();
-    await page.getByRole("alert").getByText("scope").first().waitFor();
+    // What the key may not do is not offered.
+    for (const name of ["Add", "Delete …", "Set expiry", "Delete filter …"]) {
+      assert.equal(await button(page, name).count(), 0, name);
+    }
+    assert.equal(await page.locator(".drop").count(), 0);
+    // Of imports it may know, but not that this tab began them with another key.
+    await page.locator(".known", { hasText: /^guests\.txt-.*, complete, 1 line,/ }).waitFor();
+    assert.equal(await page.getByRole("article").count(), 0);
+    await page.getByText("Done last, as a command").click();
+    const command = await page.locator(".curl pre").textContent();
+    assert.ok(command.includes('"authorization: Bearer $CUCKOOD_API_KEY"') && !command.includes(keys.reader), command);
+    await page.getByRole("link", { name: "Imports and backups" }).click();
+    await heading(page, "Imports and backups");
+    assert.equal(await page.getByRole("heading", { name: "Backups", exact: true }).count(), 0);
+    await go();
+    await page.getByRole("link", { name: "shop:guests" }).waitFor();
+    assert.equal(await page.getByRole("link", { name: "New filter" }).count(), 0);
+    await go("#/new");
+    await page.getByText("The key that is signed in may only read.").waitFor();
+    assert.equal(await page.getByRole("textbox").count(), 0);
+    await go("#/filters/shop%3Aguests");
 
     await button(page, "Sign out").click();
     await signIn(page, keys.shop);
     await heading(page, "shop:guests");
     await page.getByText("No live figures").waitFor();
+    await button(page, "Add").waitFor();
+    assert.equal(await button(page, "Set expiry").count(), 0);
+    await go("#/new");
+    assert.equal(await label(page, "Key").inputValue(), "shop:");
+    await page.getByText("Begins with shop:").waitFor();
+    await go();
+    await page.getByText("Your key is for filters whose keys begin with shop:").waitFor();
     await go("#/new/other");
     await page.locator(".lead").waitFor();
     await button(page, "Create filter").click();
@@ -605,8 +988,8 @@ for (const [name, options] of [
       await go();
       await page.getByRole("link", { name: "emails" }).waitFor();
       await look("list");
-      await label(page, "Key begins with").fill("none-");
-      await page.getByText("There is no filter whose key begins with").waitFor();
+      await label(page, "Key contains").fill("none-");
+      await page.getByText("There is no filter whose key contains").waitFor();
       await look("list without a filter");
 
       await go("#/new");
@@ -617,10 +1000,27 @@ for (const [name, options] of [
       await page.locator(".field .error").waitFor();
       await look("new filter with a refused field");
 
+      for (const kind of ["values", "rows", "window", "classic"]) {
+        await page.locator(`input[value=${kind}]`).check();
+        await look(`new filter: ${kind}`);
+      }
+
+      await go("#/work");
+      await page.getByText("None was begun in this tab.").waitFor();
+      await look("imports and backups");
+
+      await page.route("**/history", (route) => route.fulfill({ json: { samples: aDay(46_000, 0.006) } }));
       await go("#/filters/emails");
+      await page.locator(".curve").first().waitFor();
       await label(page, "Item").fill("item-17");
       await button(page, "Ask").click();
       await page.locator(".whereabouts").waitFor();
+      await page.getByText("Done last, as a command").click();
+      await dropFile(page, "axe.txt", `axe-${name}\n${"x".repeat(70_000)}\n`);
+      await label(page, "Name of the import").fill(`axe-${name}`);
+      await look("filter, with a file chosen");
+      await button(page, "Import").click();
+      await ended(page, `axe-${name}`, "complete");
       await look("filter");
       await button(page, "Delete …").click();
       await look("dialog about an item");

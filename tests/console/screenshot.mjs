@@ -1,12 +1,54 @@
-// Takes the picture of the README: node tests/console/screenshot.mjs [directory]
+// Takes the pictures that pages show: node tests/console/screenshot.mjs [directory]
 
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
-import { fillServer, openPage, startBrowser, startServer } from "./support.mjs";
+import { aDay, dropFile, fillServer, openPage, startBrowser, startServer } from "./support.mjs";
 
 const directory = process.argv[2] ?? fileURLToPath(new URL("../../docs/", import.meta.url));
 const [browser, server] = await Promise.all([startBrowser(), startServer()]);
 await fillServer(server);
+await server.ask("PUT", "/filters/seen-today", { capacity: 100_000, window_seconds: 86_400 });
+await server.ask("PUT", "/filters/shard-of", { capacity: 50_000, value_bits: 12 });
+const attributes = [{ name: "plan", values: ["free", "pro"] }, { name: "country", hash_bits: 8 }];
+await server.ask("PUT", "/filters/users-by-plan", { capacity: 20_000, attributes });
+
+/** Opens a view, as narrow as its words stay readable where a page shows it. */
+async function open(place, height, options = {}) {
+  const view = { deviceScaleFactor: 1.5, viewport: { width: 1120, height }, ...options };
+  const { page } = await openPage(browser, server, view);
+  // A server that has run for a day.
+  const { items, expected_false_positive_rate: rate } = await server.ask("GET", "/filters/emails");
+  await page.route("**/history", (route) => route.fulfill({ json: { samples: aDay(items, rate) } }));
+  await page.goto(`${server.url}/console${place}`);
+  return page;
+}
+
+async function take(page, name) {
+  await page.evaluate(() => {
+    document.activeElement.blur();
+    const shown = document.querySelector(".upload") ? document.getElementById("import") : document.body;
+    shown.scrollIntoView();
+  });
+  await page.screenshot({ path: join(directory, `${name}.png`) });
+}
+
+/** For pages that show it as it is. */
+const SMALL = { deviceScaleFactor: 1 };
+
+const list = await open("", 710, SMALL);
+await list.locator(".filters tbody tr").nth(6).waitFor();
+const create = await open("#/new/users-by-tier", 1000, SMALL);
+await create.locator(".choice", { hasText: "Items with attributes" }).getByRole("radio").check();
+const attribute = create.getByRole("group", { name: "Attribute 1" });
+await attribute.getByLabel("Name").fill("plan");
+await attribute.getByLabel("Values, with commas between").fill("free, pro, team");
+await create.getByLabel("Capacity", { exact: true }).fill("1 000 000");
+await create.locator(".lead", { hasText: "1,000,000" }).waitFor();
+const into = await open("#/filters/coupons%3Asummer", 412, SMALL);
+const lines = Array.from({ length: 150_000 }, (_, at) => (at === 41_999 ? "x".repeat(70_000) : `coupon-${at}`));
+await dropFile(into, "coupons-of-august.txt", lines.join("\n"));
+await into.getByRole("button", { name: "Import", exact: true }).click();
+await into.getByText("complete", { exact: true }).waitFor();
 
 // Something to see in the live figures.
 let stopped = false;
@@ -24,14 +66,16 @@ const keepBusy = async () => {
 };
 const busy = keepBusy();
 
-const pages = [];
-for (const [name, colorScheme, place] of [
-  ["console", "light", "#/filters/emails"],
-  ["console-dark", "dark", "#/filters/emails"],
+const pages = [
+  ["console-list", list],
+  ["console-new", create],
+  ["console-import", into],
+];
+for (const [name, colorScheme] of [
+  ["console", "light"],
+  ["console-dark", "dark"],
 ]) {
-  const options = { colorScheme, deviceScaleFactor: 1.5, viewport: { width: 1120, height: 1180 } };
-  const { page } = await openPage(browser, server, options);
-  await page.goto(`${server.url}/console${place}`);
+  const page = await open("#/filters/emails", 1510, { colorScheme });
   await page.getByLabel("Item", { exact: true }).fill("item-17");
   await page.getByRole("button", { name: "Ask", exact: true }).click();
   await page.locator(".whereabouts").waitFor();
@@ -41,9 +85,8 @@ for (const [name, colorScheme, place] of [
 await new Promise((resolve) => setTimeout(resolve, 64_000));
 for (const [name, page] of pages) {
   await page.bringToFront();
-  await page.evaluate(() => document.activeElement.blur());
   await page.waitForTimeout(2500);
-  await page.screenshot({ path: join(directory, `${name}.png`) });
+  await take(page, name);
 }
 stopped = true;
 await busy;

@@ -2,7 +2,7 @@
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -137,6 +137,18 @@ export function startBrowser() {
   });
 }
 
+/** Has the page's files come as they are on the disk, with the headers of the server's. */
+async function serveFromDisk(page) {
+  await page.route("**/console/*", async (route) => {
+    const name = new URL(route.request().url()).pathname.split("/").at(-1);
+    const path = join(ROOT, "crates/http/src/console", name);
+    if (!existsSync(path)) return route.continue();
+    const { headers } = await fetch(route.request().url().replace(name, "app.js"));
+    const policy = headers.get("content-security-policy");
+    return route.fulfill({ path, headers: { "content-security-policy": policy } });
+  });
+}
+
 /** A page, and what it did that it should not have done. */
 export async function openPage(browser, server, options = {}) {
   const context = await browser.newContext({
@@ -145,6 +157,7 @@ export async function openPage(browser, server, options = {}) {
     ...options,
   });
   const page = await context.newPage();
+  if (process.env.CONSOLE_FROM_DISK) await serveFromDisk(page);
   page.setDefaultTimeout(10_000);
   const wrong = [];
   const home = new URL(server.url).origin;
@@ -176,4 +189,32 @@ export async function fillServer(server) {
   });
   await server.ask("POST", "/filters/campaign-17/items", { items: items(0, 9_000) });
   await server.ask("PUT", "/filters/urls-seen", { capacity: 1_000_000, error_rate: 1e-6 });
+}
+
+/** A filter that has grown for a day to so many items and this rate, in samples. */
+export function aDay(items, rate) {
+  return Array.from({ length: 288 }, (_, at) => {
+    const grown = 0.2 + 0.8 * (at / 288) + 0.03 * (1 - at / 288) * Math.sin(at / 20);
+    const passed = new Date(Date.now() - (288 - at) * 300_000);
+    return {
+      at: passed.toISOString(),
+      items: Math.round(items * grown),
+      slot_bytes: 188_416,
+      expected_false_positive_rate: rate * grown ** 1.5,
+    };
+  });
+}
+
+/** Has a file dropped onto the page's place for it. */
+export async function dropFile(page, name, bytes) {
+  const data = await page.evaluateHandle(
+    ([name, content]) => {
+      const transfer = new DataTransfer();
+      const decoded = Uint8Array.from(atob(content), (char) => char.charCodeAt(0));
+      transfer.items.add(new File([decoded], name, { lastModified: Date.parse("2026-11-20T10:00:00Z") }));
+      return transfer;
+    },
+    [name, Buffer.from(bytes).toString("base64")],
+  );
+  await page.locator(".drop").dispatchEvent("drop", { dataTransfer: data });
 }

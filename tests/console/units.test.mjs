@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 
-const SOURCE = new URL("../../src/http/console/", import.meta.url);
+const SOURCE = new URL("../../crates/http/src/console/", import.meta.url);
 // They are modules of a page and lie in no package, so Node is told what they are.
 const load = (name) => {
   const text = readFileSync(new URL(name, SOURCE), "utf8");
@@ -14,6 +14,7 @@ const load = (name) => {
 };
 const format = await load("format.js");
 const metrics = await load("metrics.js");
+const { EMPTY, KINDS, fieldsOf, missing } = await load("fields.js");
 
 test("figures read as people write them", () => {
   assert.equal(format.count(104334), "104,334");
@@ -64,6 +65,35 @@ test("a moment is as far away as it is", () => {
   assert.equal(format.away("2026-11-28T10:00:00Z", now), "in 7 days");
   assert.equal(format.away("2026-11-21T09:00:00Z", now), "1 hour ago");
   assert.equal(format.moment("2026-11-21T10:00:00.123Z"), "2026-11-21 10:00:00 UTC");
+});
+
+test("of a new filter is sent what goes with its kind, and nothing else", () => {
+  const filled = {
+    ...EMPTY,
+    capacity: "10 000",
+    error_rate: "0.01",
+    bucket_size: "4",
+    value_bits: "12",
+    values_per_item: "many",
+    window_seconds: "1.5",
+    ttl_seconds: "2",
+    attributes: [{ name: "plan", kept: "exact", labels: "free, pro" }, { name: "tag", kept: "hash", bits: "5" }],
+  };
+  const all = { layout: "paged", capacity: 10_000, error_rate: 0.01, ttl_seconds: 172_800 };
+  const attributes = [{ name: "plan", values: ["free", "pro"] }, { name: "tag", hash_bits: 5 }];
+  const wanted = {
+    items: all,
+    values: { ...all, value_bits: 12, values_per_item: "many" },
+    rows: { ...all, values_per_item: "many", attributes },
+    window: { ...all, window_seconds: 129_600 },
+    classic: { layout: "classic", capacity: 10_000, ttl_seconds: 172_800, bucket_size: 4 },
+  };
+  assert.deepEqual(Object.keys(wanted), Object.keys(KINDS));
+  for (const [kind, fields] of Object.entries(wanted)) {
+    assert.deepEqual(fieldsOf({ ...filled, kind }), fields, kind);
+    assert.equal(missing({ ...filled, kind }), null, kind);
+  }
+  assert.match(missing({ ...EMPTY, kind: "rows" }), /attribute needs/);
 });
 
 const scrape = (at, text) => ({ at, families: metrics.parse(text) });

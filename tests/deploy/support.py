@@ -56,7 +56,7 @@ def known_variables():
     said = subprocess.run(
         [BINARY, "serve", "--help"], capture_output=True, text=True, check=True
     ).stdout
-    return set(re.findall(r"\[env: (CUCKOOD_[A-Z_]+)=", said))
+    return set(re.findall(r"\[env: (CUCKOOD_[A-Z_]+)", said))
 
 
 def anchors(page):

@@ -4,8 +4,10 @@ Kubernetes takes, and what can't work is refused before it is installed."""
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
+import textwrap
 import tomllib
 import unittest
 from pathlib import Path
@@ -277,6 +279,8 @@ class Refused(unittest.TestCase):
             **environment(rendered(*(it for it in LARGEST_CLUSTER if "settings." not in it))),
         }
         self.assertLessEqual({"CUCKOOD_CACHE_BYTES", "CUCKOOD_TLS_CLIENT_CA"}, set(own))
+        # Only a default, behind an ingress.
+        del own["CUCKOOD_MAX_CONNECTIONS_PER_ADDRESS"]
         for name in own:
             self.refuses(ALLOWED, f"settings.{name}=1", words=[name, "the chart sets it"])
 
@@ -363,7 +367,7 @@ class Consistent(unittest.TestCase):
     def test_its_version_of_the_server_is_the_servers(self):
         cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
         chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-        self.assertEqual(chart["appVersion"], cargo["package"]["version"])
+        self.assertEqual(chart["appVersion"], cargo["workspace"]["package"]["version"])
         image = container_of(rendered(ALLOWED))["image"]
         self.assertEqual(image, f"cuckood:{chart['appVersion']}")
 
@@ -611,6 +615,25 @@ class Consistent(unittest.TestCase):
         self.assertEqual(rule["from"], [{"podSelector": {}}])
         self.assertEqual(policy["spec"]["egress"], [])
 
+    def test_the_controller_of_the_ingress_reaches_the_port_of_http_alone(self):
+        ingress = ("ingress.enabled=true", "ingress.host=a.example.com", "redis.enabled=true")
+        controller = "networkPolicy.ingressController[0].podSelector.matchLabels.app=ingress"
+        policy = only(rendered(ALLOWED, *ingress, controller), "NetworkPolicy")
+        _, rule = policy["spec"]["ingress"]
+        self.assertEqual([port["port"] for port in rule["ports"]], ["http"])
+        self.assertEqual(rule["from"], [{"podSelector": {"matchLabels": {"app": "ingress"}}}])
+        without = only(rendered(ALLOWED, controller), "NetworkPolicy")
+        self.assertEqual(len(without["spec"]["ingress"]), 1)
+
+    def test_one_address_may_have_all_connections_behind_an_ingress(self):
+        name, all_of_them = "CUCKOOD_MAX_CONNECTIONS_PER_ADDRESS", "settings.CUCKOOD_MAX_CONNECTIONS=5000"
+        ingress = ("ingress.enabled=true", "ingress.host=a.example.com")
+        self.assertNotIn(name, environment(rendered(ALLOWED)))
+        self.assertEqual(environment(rendered(ALLOWED, *ingress))[name], "1024")
+        self.assertEqual(environment(rendered(ALLOWED, *ingress, all_of_them))[name], "5000")
+        own = environment(rendered(ALLOWED, *ingress, all_of_them, f"settings.{name}=7"))
+        self.assertEqual(own[name], "7")
+
     def test_ingress_lets_through_what_the_server_takes(self):
         ingress = only(rendered(*LARGEST, "memory.maxBodyMiB=64"), "Ingress")
         annotations = ingress["metadata"]["annotations"]
@@ -782,6 +805,17 @@ class Manifests(unittest.TestCase):
             for document in documents:
                 validate(document)
 
+    def test_a_kustomization_of_ones_own_names_the_image(self):
+        page = (ROOT / "deploy/README.md").read_text()
+        box = re.search(r"^    resources: .*\n(?:    .*\n)+", page, re.M)[0]
+        with tempfile.TemporaryDirectory() as desk:
+            shutil.copytree(ROOT / "deploy/kubernetes", Path(desk) / "deploy/kubernetes")
+            (Path(desk) / "lists").mkdir()
+            (Path(desk) / "lists/kustomization.yaml").write_text(textwrap.dedent(box))
+            made = list(yaml.safe_load_all(tool("kubectl", "kustomize", f"{desk}/lists").stdout))
+        image = container_of(made)["image"]
+        self.assertEqual(image, "registry.example.com/cuckood:0.1.0")
+
     def test_every_directory_of_them_is_rendered(self):
         with tempfile.TemporaryDirectory() as fresh:
             subprocess.run([ROOT / ".ci/render-manifests", fresh], check=True)
@@ -857,6 +891,16 @@ class Notes(unittest.TestCase):
         self.assertNotIn("INGRESS", self.notes(ALLOWED))
         self.assertNotIn("INGRESS", self.notes(KEYED, *ingress))
         self.assertIn("INGRESS", self.notes(ALLOWED, *ingress))
+
+    def test_they_say_that_the_controller_of_the_ingress_is_kept_out(self):
+        ingress = ["ingress.enabled=true", "ingress.host=cuckood.example.com"]
+        (command,) = re.findall(r"--set '(.*)'", self.notes(KEYED, *ingress))
+        self.assertNotIn("ingressController", self.notes(KEYED))
+        self.assertNotIn("ingressController", self.notes(KEYED, *ingress, command))
+        policy = only(rendered(KEYED, *ingress, command), "NetworkPolicy")
+        labels = {"kubernetes.io/metadata.name": "ingress-nginx"}
+        peers = [it["from"] for it in policy["spec"]["ingress"]]
+        self.assertIn([{"namespaceSelector": {"matchLabels": labels}}], peers)
 
     def test_they_warn_of_keys_that_cross_the_network_as_they_are(self):
         self.assertIn("tls.secret", self.notes(KEYED))

@@ -14,12 +14,12 @@ PAGES = [ROOT / "docs/runbook.md", ROOT / "docs/operations.md", ROOT / "deploy/R
 # Where the program has the lines with which a pod of a cluster does not start, or a lane
 # stops, or `cuckood cluster` ends; and which kinds of errors there are none of these.
 REFUSALS = {
-    "replication/replica/events.rs": [],
-    "replication/jetstream/error.rs": ["BadName", "BadLanes"],
-    "engine/membership/start.rs": ["OtherLog"],
-    "engine/membership/past.rs": ["OfAnother", "Behind"],
-    "commands/epoch.rs": [],
-    "commands/cluster.rs": [],
+    "crates/engine/src/shared/halt.rs": [],
+    "crates/cluster/src/jetstream/error.rs": ["BadName", "BadLanes"],
+    "crates/cluster/src/membership/start.rs": ["OtherLog"],
+    "crates/cluster/src/membership/past.rs": ["OfAnother", "Behind"],
+    "src/commands/epoch.rs": [],
+    "src/commands/cluster.rs": [],
 }
 
 
@@ -35,6 +35,17 @@ def refusals(path, kinds):
 def boxes(text, language="sh"):
     """The commands in the page's boxes; indented ones are for people."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def missing(text, folders):
+    """The files of source or tests that a page names in code, and that are in none of the folders."""
+    named = sorted(set(re.findall(r"`((?:[\w.-]+/)+(?:[\w.-]+\.(?:rs|py|mjs|toml))?)`", text)))
+    first = {it.name for folder in folders for it in folder.iterdir() if it.is_dir()}
+    return [
+        path
+        for path in named
+        if path.split("/")[0] in first and not any((folder / path).exists() for folder in folders)
+    ]
 
 
 def run(commands, server):
@@ -78,6 +89,14 @@ class Pages(unittest.TestCase):
                     if anchor:
                         self.assertIn(anchor, anchors(linked))
 
+    def test_they_name_files_that_exist(self):
+        folders = [ROOT, ROOT / "src", *ROOT.glob("crates/*/src")]
+        self.assertEqual(missing("`src/lib.rs` and `src/no/such.rs`", folders), ["src/no/such.rs"])
+        for page in EVERY_PAGE:
+            for path in missing(page.read_text(), folders):
+                with self.subTest(page.name, path=path):
+                    self.fail("there is no such file")
+
     def test_they_name_metrics_that_exist(self):
         with pod("--metrics-filter-names=5") as server:
             work(server)
@@ -104,7 +123,7 @@ class Pages(unittest.TestCase):
             pattern = (".*".join(map(re.escape, pieces)) for pieces in quoted if len("".join(pieces)) > 12)
             return any(re.search(it, said) for it in pattern)
 
-        lines = [line for path, kinds in REFUSALS.items() for line in refusals(ROOT / "src" / path, kinds)]
+        lines = [line for path, kinds in REFUSALS.items() for line in refusals(ROOT / path, kinds)]
         self.assertGreater(len(lines), 30)
         for line in lines:
             with self.subTest(line):

@@ -16,7 +16,7 @@ import yaml
 from support import BINARY, ROOT, TOOLS, rendered, tool
 
 WORKFLOW = ROOT / ".github/workflows/release.yaml"
-VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["version"]
+VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 SCRIPTS = [p for p in (ROOT / ".ci").iterdir() if p.is_file()]
 
 

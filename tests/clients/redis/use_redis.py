@@ -44,6 +44,38 @@ def filters(client, kind):
             assert words in str(error), error
 
 
+def bloom_filters(client):
+    bf = client.bf()
+    client.delete("b", "made", "full")
+    assert bf.reserve("b", 0.001, 1000) and bf.add("b", "a") and not bf.add("b", "a")
+    assert yes(bf.madd("b", "a", "b", "b")) == [False, True, False]
+    assert yes(bf.insert("made", ["a", "b"], capacity=1000, error=0.01, expansion=4)) == [True, True]
+    assert yes(bf.insert("made", ["a", "c"], noCreate=True)) == [False, True]
+    assert bf.exists("b", "a") and not bf.exists("b", "zz")
+    assert yes(bf.mexists("b", "a", "zz", "b")) == [True, False, True]
+    assert bf.card("b") == 2 and bf.card("none") == 0
+    assert bf.create("full", 0.01, 1000, noScale=True)
+    for key, expected in (("b", (1000, 1, 2, 2)), ("made", (1000, 1, 3, 4)), ("full", (1000, 1, 0, None))):
+        info = bf.info(key)
+        names = (b"Capacity", b"Number of filters", b"Number of items inserted", b"Expansion rate")
+        if not isinstance(info, dict):
+            names, info = ("capacity", "filterNum", "insertedNum", "expansionRate"), vars(info)
+        assert tuple(info[name] for name in names) == expected, info
+    for refused, words in (
+        (lambda: bf.info("none"), "not found"),
+        (lambda: bf.insert("none", ["a"], noCreate=True), "not found"),
+        (lambda: bf.reserve("b", 0.01, 10), "item exists"),
+        (lambda: bf.create("mixed", 0.01, 10, expansion=2, noScale=True), "Nonscaling filters cannot expand"),
+        (lambda: bf.scandump("b", 0), "/filters/{key}/dump"),
+    ):
+        try:
+            refused()
+            raise AssertionError(words)
+        except redis.ResponseError as error:
+            assert words in str(error), error
+    client.delete("b", "made", "full")
+
+
 def protocol_of(client):
     return int(client.get_connection_kwargs().get("protocol") or 2)
 
@@ -89,7 +121,7 @@ def keys(client):
     assert client.dbsize() >= 8 and client.delete(*(f"p{number}" for number in range(7))) == 7
     assert client.info()["redis_version"] == "7.4.0" and client.memory_usage("k") >= 0
     assert client.config_get("databases") == {"databases": "1"} and client.client_id() > 0
-    assert "cf.add" in client.command()
+    assert {"cf.add", "bf.add"} <= set(client.command())
 
 
 def main():
@@ -98,6 +130,7 @@ def main():
         client = connect(port, protocol, secured)
         for kind in ("paged", "classic"):
             filters(client, kind)
+        bloom_filters(client)
         move(client)
         pipelines(client)
         keys(client)

@@ -55,6 +55,12 @@ def use_cli(protocol, yes, no):
     assert cli(*protocol, "cf.mexists", "k", "ada lovelace", "alan") == f"{yes}\n{no}\n"
     assert cli(*protocol, "cf.info", "k").startswith(f"Size{' ' if protocol else chr(10)}4152\n")
     assert cli("-e", *protocol, "cf.info", "none", code=1).strip() == "ERR not found"
+    assert cli(*protocol, "bf.reserve", "b", "0.01", "1000", "expansion", "2") == "OK\n"
+    assert cli(*protocol, "bf.add", "b", "ada lovelace") == f"{yes}\n"
+    assert cli(*protocol, "bf.madd", "b", "ada lovelace", "alan") == f"{no}\n{yes}\n"
+    assert cli(*protocol, "bf.card", "b") == cli(*protocol, "bf.info", "b", "items").split(" ")[-1] == "2\n"
+    assert cli("-e", *protocol, "bf.info", "none", code=1).strip() == "ERR not found"
+    assert cli("del", "b") == "1\n"
     # Lines of a file, and a transaction in one.
     lines = 'cf.add k "grace hopper"\nmulti\ncf.del k "grace hopper"\ncf.exists k "grace hopper"\nexec\n'
     assert cli(*protocol, given=lines) == f"{yes}\nOK\nQUEUED\nQUEUED\n{yes}\n{no}\n"
@@ -90,13 +96,16 @@ def use_benchmark(protocol):
     benchmark(protocol, 1, 1000, "cf.exists", "k", "__rand_int__")
     benchmark(protocol, 16, 16000, "cf.exists", "k", "__rand_int__")
     assert cli("cf.info", "k").split("\n")[7] == "3200"
+    benchmark(protocol, 16, 3200, "bf.add", "b", "again")
+    benchmark(protocol, 16, 16000, "bf.exists", "b", "__rand_int__")
+    assert cli("bf.card", "b") == "1\n"
 
 
 def main():
     for protocol, yes, no in (([], "1", "0"), (["-3"], "(true)", "(false)")):
         use_cli(protocol, yes, no)
         use_benchmark(protocol)
-        cli("del", "k", "piped", "typed")
+        cli("del", "k", "b", "piped", "typed")
     version = subprocess.run(["redis-cli", "--version"], capture_output=True, text=True, check=True)
     print(f"{version.stdout.split()[0]} and redis-benchmark {version.stdout.split()[1]} work")
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { text } from "node:stream/consumers";
 import { Client } from "cuckood";
 
-const counted = new Client({ patience: 120 }).filter("counted");
+const counted = new Client({ patienceSeconds: 120 }).filter("counted");
 const items = (await text(process.stdin)).split("\n").values();
 
 async function work(): Promise<void> {

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  Client, FilterDiffers, FilterExists, FilterNotFound, Forbidden, ImportNotFound, InvalidRequest, NoAnswerError,
+  Client, CuckoodError, FilterDiffers, FilterExists, FilterNotFound, Forbidden, ImportNotFound, InvalidRequest, NoAnswerError,
   ProblemError, TooLarge,
 } from "cuckood";
 import { Attempts, type Backoff } from "./node_modules/cuckood/dist/retry.js";
@@ -27,7 +27,7 @@ test("filters are created, described, listed and dropped", async () => {
   assert.deepEqual([made.key, made.capacity, made.items], ["coupons", 1000, 0]);
   assert.equal((await coupons.expireAfter(null)).expires_at, null);
   await client.filter("copy").create({ capacity: 10 });
-  assert.deepEqual((await all(client.filters("co", 1))).map((it) => it.key), ["copy", "coupons"]);
+  assert.deepEqual((await all(client.filters("co", { page: 1 }))).map((it) => it.key), ["copy", "coupons"]);
   await client.filter("copy").drop();
   assert.deepEqual((await all(client.filters("co"))).map((it) => it.key), ["coupons"]);
   assert.equal(await client.isReady(), true);
@@ -68,7 +68,16 @@ test("a filter moves by its dump", async () => {
   const target = client.filter("target");
   assert.equal((await target.restore(await source.dump())).items, 5000);
   await assert.rejects(target.restore(new Uint8Array(await new Response(await source.dump()).arrayBuffer())), FilterExists);
+  // Also where the answer comes before all was sent.
+  const endless = function* () {
+    for (;;) yield new Uint8Array(1 << 16);
+  };
+  await assert.rejects(target.restore(endless()), CuckoodError);
   assert.equal((await target.restore(await source.dump(), { replace: true })).items, 5000);
+  // A fetch of one's own does the same.
+  const fetching = new Client({ fetch }).filter("fetched");
+  assert.equal((await fetching.restore(await source.dump())).items, 5000);
+  assert.equal(await fetching.exists(17), true);
   await target.deleteMany(range(4900));
   assert.match((await target.compact()).status_url, /compaction$/);
   assert.ok((await target.compaction()).asked_for);
@@ -87,30 +96,83 @@ test("every error has its class and code", async () => {
   await assert.rejects(client.filter("f").create({}, { onlyNew: true }), FilterExists);
   await assert.rejects(client.filter("f").importProgress("none"), ImportNotFound);
   await assert.rejects(client.backups(), Forbidden);
-  const nobody = new Client({ url: "http://127.0.0.1:1", patience: 0 });
+  const nobody = new Client({ url: "http://127.0.0.1:1", patienceSeconds: 0 });
   assert.equal(await nobody.isReady(), false);
   await assert.rejects(nobody.filter("f").info(), NoAnswerError);
   assert.throws(() => new Client({ url: "http://" }), TypeError);
 });
 
-test("an import tells its progress and resumes where it was", async () => {
-  const guests = client.filter("visitors");
-  await guests.create({ capacity: 200_000 });
-  const first = await all(guests.importItems(range(120_001), { importId: "list" }));
-  assert.deepEqual(first.map((it) => it.committed_lines), [50_000, 100_000, 120_001]);
-  const again = await all(guests.importItems(range(120_001), { importId: "list" }));
-  assert.deepEqual(again.map((it) => it.added), [120_001]);
-  const more = await all(guests.importItems(range(120_003), { importId: "list" }));
-  assert.deepEqual(more.map((it) => it.committed_lines), [120_003]);
-  assert.equal((await guests.info()).items, 120_003);
-  assert.deepEqual((await all(guests.importItems([]))).map((it) => it.added), [0]);
+test("a client is reached where it is told, or not at all", async () => {
+  assert.throws(() => client.filter(""), /key of the filter is empty/);
+  const url = process.env["CUCKOOD_SERVER"] as string;
+  assert.equal(new Client(url).url, url);
+  assert.equal(new Client([url, "http://127.0.0.1:1"]).url, url);
+  assert.equal(new Client("http://127.0.0.1:1", { apiKey: "k" }).url, "http://127.0.0.1:1");
+  assert.equal(new Client(new URL(url)).url, url);
+  assert.equal(new Client({}).url, url);
+  assert.throws(() => new Client(""), /url is empty/);
+  assert.throws(() => new Client(process.env["NOT_SET"] as string), /url is empty/);
+  for (const none of [8080, null, true]) assert.throws(() => new Client(none as never), /is no address/);
+  assert.throws(() => new Client(["", ""]), TypeError);
+  assert.throws(() => new Client([]), /url is empty/);
+  assert.throws(() => new Client({ url: process.env["NOT_SET"] as string }), /url is empty/);
+  assert.throws(() => new Client({ timeout: 1 } as never), /timeout is no option/);
+  assert.throws(() => new Client({ timeoutSeconds: Number.NaN }), RangeError);
+  assert.throws(() => new Client({ maxInFlight: 0 }), RangeError);
+});
+
+test("what is an entry is not taken for an item, nor an item for an entry", async () => {
+  const people = client.filter("words");
+  await people.create({ capacity: 100, value_bits: 8 });
+  for (const wrong of [["ada"], new Map([["ada", 1]]), { item: "ada", value: 1 }]) {
+    for (const call of [people.add(wrong as never), people.exists(wrong as never), people.addMany([wrong] as never)]) {
+      await assert.rejects(call, /TypeError: an? \w+ is no item: .*several are added with addMany, entries with addValues/);
+    }
+  }
+  await assert.rejects(people.addMany(new Map([["ada", 1]]) as never), /an Array is no item: .*entries with addValues/);
+  await assert.rejects(people.addValues(["ada"] as never), /"ada" is no entry: an entry is an item with a value or a row/);
+  await assert.rejects(people.addValues([["ada"]] as never), /an array that is no entry/);
+  await assert.rejects(people.importItems([["ada"]] as never), /line 1: an array that is no entry/);
+  await assert.rejects(people.replaceValues([["ada", 1, 2, 3]] as never), /an array that is no entry/);
+  assert.equal((await people.info()).items, 0);
+  await people.drop();
+});
+
+test("several items are not one string or bytes", async () => {
+  const people = client.filter("several");
+  await people.create({ capacity: 100 });
+  for (const one of ["abc", Uint8Array.of(1, 2), 7, null, undefined, Promise.resolve([])]) {
+    await assert.rejects(people.addMany(one as never), /several items are an iterable of them/);
+    await assert.rejects(people.existsMany(one as never), TypeError);
+    await assert.rejects(people.addValues(one as never), TypeError);
+  }
+  // @ts-expect-error: so the compiler says, too.
+  await assert.rejects(people.deleteMany("abc"), TypeError);
+  assert.equal((await people.info()).items, 0);
+});
+
+test("entries are objects, pairs or of a map, and their filter is created", async () => {
+  const joins = client.filter("pairs");
+  const create = { capacity: 1000, value_bits: 8 };
+  await assert.rejects(joins.addValues([["ada", 1]]), FilterNotFound);
+  const entries = [["ada", 1], { item: "grace", value: 2 }, [Uint8Array.of(255), 3]] as const;
+  assert.deepEqual((await joins.addValues(entries, { create })).results, ["added", "added", "added"]);
+  await joins.addValues(new Map([["ada", 4], ["alan", 5]]), { create });
+  assert.deepEqual(await joins.valuesMany(["ada", "grace", Uint8Array.of(255), "alan"]), [[1, 4], [2], [3], [5]]);
+  assert.deepEqual(await joins.replaceValues([["ada", 4, 6], { item: "alan", from: 5, to: 7 }]), ["replaced", "replaced"]);
+  assert.deepEqual(await joins.hasValues([["ada", 6], ["alan", 5]]), [true, false]);
+  assert.deepEqual(await joins.deleteValues([["ada", 6]]), [true]);
+  const plans = client.filter("rows");
+  const attributes = [{ name: "plan", values: ["free", "pro"] }];
+  await plans.addValues([["ada", { plan: "pro" }]], { create: { capacity: 1000, attributes } });
+  assert.deepEqual(await plans.rows("ada"), [{ plan: "pro" }]);
+  await assert.rejects(joins.addValues([["ada", "1"]] as never), RangeError);
 });
 
 test("an import is made once although answers are lost", async () => {
-  const lossy = new Client({ url: process.env["LOSSY_SERVER"] as string }).filter("lossy");
-  await lossy.create({ capacity: 600_000 });
-  const last = (await all(lossy.importItems(range(500_000).map((it) => `line\n${it}`)))).at(-1);
-  assert.deepEqual([last?.added, (await lossy.info()).items], [500_000, 500_000]);
+  const lossy = new Client(process.env["LOSSY_SERVER"] as string).filter("lossy");
+  const report = await lossy.importItems(range(500_000).map((it) => ({ item: `line\n${it}` })), { create: { capacity: 600_000 } });
+  assert.deepEqual([report.added, (await lossy.info()).items], [500_000, 500_000]);
 });
 
 test("batches are split to the limits and joined in order", async () => {
@@ -141,8 +203,8 @@ test("what was done before a failure is told, and a key of one's own is not spli
 
 test("pauses grow to a bound, are random, and end", () => {
   const request = { method: "POST", path: "/x", repeatable: true };
-  const problem = (status: number, code = "", retryAfter?: number) =>
-    new ProblemError({ status, code, detail: "", retryAfter });
+  const problem = (status: number, code = "", retryAfterSeconds?: number) =>
+    new ProblemError({ status, code, detail: "", retryAfterSeconds });
   const attempts = (options: Partial<Backoff> = {}) =>
     new Attempts({ patience: 60, first: 0.1, longest: 5, chance: () => 1, clock: () => 0, ...options });
   const growing = attempts();

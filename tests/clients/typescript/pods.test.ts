@@ -39,7 +39,7 @@ test("pods take turns, and each is asked before the first pause", () => {
   pods.failed("http://b:2");
   assert.equal(pods.current, "http://a:1");
   const attempts = new Attempts({ patience: 60, first: 0.1, longest: 5, chance: () => 1, clock: () => 0 }, 2);
-  const busy = new ProblemError({ status: 503, code: "not_leading", detail: "", retryAfter: 1 });
+  const busy = new ProblemError({ status: 503, code: "not_leading", detail: "", retryAfterSeconds: 1 });
   const request = { method: "POST", path: "/x", repeatable: true };
   assert.deepEqual([1, 2, 3, 4].map(() => attempts.afterProblem(request, busy)), [0, 1.1, 0, 1.2]);
 });
