@@ -14,6 +14,7 @@ use crate::server::listen::drain::Draining;
 use crate::server::listen::places::Place;
 use crate::server::listen::polls::give_way;
 use crate::server::listen::turned::say_last;
+use bytes::BufMut as _;
 use prometheus::IntCounter;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -27,6 +28,9 @@ const REPLY_BYTES: usize = 64 << 10;
 /// How long replies wait for those behind them. What is sent to a client that is gone
 /// tells of that, before all that it asked for is done.
 const UNSENT: Duration = Duration::from_millis(20);
+
+/// Bytes that are read, and taken apart, before others have the thread.
+const READ_AT_ONCE: usize = 256 << 10;
 
 /// Bytes of a command beyond which they count against the memory of all.
 const FREE_BYTES: usize = 128 << 10;
@@ -141,6 +145,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
             };
             match self.decoder.decode(&bounds, most) {
                 Decoded::Commands(batch) => {
+                    // To take a large one apart took long enough.
+                    give_way().await;
                     self.begun = None;
                     let (mut next, mut flushed) = (0, Instant::now());
                     while next < batch.len() && !self.session.is_over {
@@ -230,7 +236,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
     ) -> Read {
         let until = self.until(first);
         KeyWatch::follow(&mut self.key, self.session.key());
-        let reading = self.stream.read_buf(self.decoder.room());
+        let mut room = self.decoder.room().limit(READ_AT_ONCE);
+        let reading = self.stream.read_buf(&mut room);
         let read = tokio::select! {
             biased;
             read = within(until, reading) => read,

@@ -70,6 +70,14 @@ impl ItemVerb {
         matches!(self, ItemVerb::Exists | ItemVerb::MExists | ItemVerb::Count)
     }
 
+    /// Whether its reply is a list, of an entry for each item.
+    pub(crate) fn has_list(self) -> bool {
+        matches!(
+            self,
+            ItemVerb::MExists | ItemVerb::Insert(_) | ItemVerb::BloomInsert
+        )
+    }
+
     /// What is done with each item.
     pub(crate) fn op(self) -> ItemOp {
         match self {
@@ -255,28 +263,9 @@ fn insert_capacity(word: &[u8]) -> Result<u64, String> {
     }
 }
 
-/// Writes the reply to a command that was done; whether it is one of success.
+/// Writes the reply to a command on one item that was done; whether it is one of success.
 #[inline]
-pub(crate) fn reply(verb: ItemVerb, results: &[ItemResult], replies: &mut Replies) -> bool {
-    match (verb, results) {
-        (ItemVerb::MExists | ItemVerb::Insert(_) | ItemVerb::BloomInsert, results) => {
-            replies.array(results.len());
-            for result in results {
-                one_of_many(verb, *result, replies);
-            }
-            true
-        }
-        (_, [result]) => single(verb, *result, replies),
-        // There always is one.
-        (_, _) => {
-            replies.error("ERR no result");
-            false
-        }
-    }
-}
-
-#[inline]
-fn single(verb: ItemVerb, result: ItemResult, replies: &mut Replies) -> bool {
+pub(crate) fn reply(verb: ItemVerb, result: ItemResult, replies: &mut Replies) -> bool {
     match result {
         ItemResult::Found(yes) | ItemResult::Deleted(yes) => replies.boolean(yes),
         ItemResult::Counted(copies) => replies.count(copies),
@@ -307,7 +296,8 @@ fn is_in(result: AddResult) -> bool {
     matches!(result, AddResult::Added | AddResult::Refreshed)
 }
 
-fn one_of_many(verb: ItemVerb, result: ItemResult, replies: &mut Replies) {
+/// Writes an entry of the list that is the reply to a command on many items.
+pub(crate) fn reply_one_of_many(verb: ItemVerb, result: ItemResult, replies: &mut Replies) {
     let is_integer = matches!(verb, ItemVerb::Insert(AddMode::OnlyIfAbsent))
         || replies.version() == Version::Resp2;
     match result {
@@ -322,15 +312,11 @@ fn one_of_many(verb: ItemVerb, result: ItemResult, replies: &mut Replies) {
     }
 }
 
-/// Writes the reply to a command for which there is no filter.
-pub(crate) fn reply_missing(verb: ItemVerb, items: usize, replies: &mut Replies) -> bool {
+/// Writes the reply to a command for which there is no filter, unless it is a list.
+pub(crate) fn reply_missing(verb: ItemVerb, replies: &mut Replies) -> bool {
     match verb {
-        ItemVerb::Exists => replies.boolean(false),
+        ItemVerb::Exists | ItemVerb::MExists => replies.boolean(false),
         ItemVerb::Count => replies.integer(0),
-        ItemVerb::MExists => {
-            replies.array(items);
-            (0..items).for_each(|_| replies.boolean(false));
-        }
         ItemVerb::Delete => {
             replies.error("Not found");
             return false;

@@ -6,6 +6,7 @@ use crate::commands::items::{FirstItems, ItemVerb};
 use crate::engine::{
     AddOptions, Engine, EngineError, FilterName, ItemBatch, ItemOp, ItemResult, ItemStep,
 };
+use crate::server::listen::polls::give_way;
 use crate::transfers::Transfers;
 use bytes::Bytes;
 use std::ops::Range;
@@ -16,20 +17,22 @@ use std::sync::Arc;
 const QUESTIONS_AT_ONCE: usize = 4096;
 
 /// See the module.
-pub(super) struct Group {
+pub(super) struct Group<'a> {
     pub(super) name: FilterName,
-    commands: Vec<Grouped>,
-    /// Of all commands, one after another.
-    places: Vec<Range<usize>>,
+    commands: Vec<Grouped<'a>>,
+    /// Items of all of them.
+    items: usize,
     /// Whether all of it must be one commit.
     pub(super) is_one_commit: bool,
 }
 
 /// One of its commands.
-struct Grouped {
+struct Grouped<'a> {
     verb: ItemVerb,
-    /// Where its items are among those of the group.
-    items: Range<usize>,
+    /// Where its items lie.
+    places: &'a [Range<usize>],
+    /// How many the commands before it have.
+    before: usize,
     creates: Option<FirstItems>,
 }
 
@@ -46,19 +49,19 @@ pub(super) enum Became {
 
 /// What became of a group.
 pub(super) struct GroupDone {
-    /// One an item; those of commands that were not done say nothing.
+    /// One an item, up to those of the last command that was done.
     pub(super) results: Vec<ItemResult>,
     /// One a command.
     pub(super) became: Vec<Became>,
 }
 
-impl Group {
+impl<'a> Group<'a> {
     /// For a filter, without commands.
-    pub(super) fn new(name: FilterName) -> Group {
+    pub(super) fn new(name: FilterName) -> Group<'a> {
         Group {
             name,
             commands: Vec::new(),
-            places: Vec::new(),
+            items: 0,
             is_one_commit: false,
         }
     }
@@ -67,18 +70,18 @@ impl Group {
     pub(super) fn push(
         &mut self,
         verb: ItemVerb,
-        places: &[Range<usize>],
+        places: &'a [Range<usize>],
         creates: Option<FirstItems>,
     ) -> (usize, Range<usize>) {
-        let start = self.places.len();
-        self.places.extend_from_slice(places);
-        let items = start..self.places.len();
+        let before = self.items;
+        self.items += places.len();
         self.commands.push(Grouped {
             verb,
-            items: items.clone(),
+            places,
+            before,
             creates,
         });
-        (self.commands.len() - 1, items)
+        (self.commands.len() - 1, before..self.items)
     }
 
     /// What becomes of all of it if it is not asked for at all.
@@ -116,7 +119,7 @@ impl Group {
         refused: EngineError,
     ) -> GroupDone {
         let mut done = GroupDone {
-            results: vec![ItemResult::Found(false); self.places.len()],
+            results: Vec::new(),
             became: vec![Became::Missing; self.commands.len()],
         };
         let mut todo = vec![(0..self.commands.len(), Some(refused))];
@@ -161,7 +164,7 @@ impl Group {
         engine: &Engine,
         bytes: &Bytes,
         part: &Range<usize>,
-        first: &Grouped,
+        first: &Grouped<'a>,
     ) -> Result<Option<Vec<ItemResult>>, EngineError> {
         let commands = self.commands.get(part.clone()).unwrap_or_default();
         if self.single_op(commands).is_some() {
@@ -173,7 +176,7 @@ impl Group {
     }
 
     /// What is done with all items of some commands, if it is the same.
-    fn single_op(&self, commands: &[Grouped]) -> Option<ItemOp> {
+    fn single_op(&self, commands: &[Grouped<'_>]) -> Option<ItemOp> {
         let op = commands.first()?.verb.op();
         commands.iter().all(|it| it.verb.op() == op).then_some(op)
     }
@@ -187,34 +190,41 @@ impl Group {
         may_create: bool,
     ) -> Result<Vec<ItemResult>, EngineError> {
         let commands = self.commands.get(part.clone()).unwrap_or_default();
-        let (Some(first), Some(last)) = (commands.first(), commands.last()) else {
+        let Some(first) = commands.first() else {
             return Ok(Vec::new());
         };
-        let places = self.places.get(first.items.start..last.items.end);
-        let places = places.unwrap_or_default();
-        let batch = |places: &[Range<usize>]| ItemBatch::within(bytes.clone(), places.to_vec());
+        let mut places = commands.iter().flat_map(|command| command.places).cloned();
+        let items = commands.iter().map(|command| command.places.len()).sum();
+        let mut batch = |most: usize| {
+            let mut some = Vec::with_capacity(most.min(items));
+            some.extend(places.by_ref().take(most));
+            (!some.is_empty()).then(|| ItemBatch::within(bytes.clone(), some))
+        };
+        let mut all = || batch(items).unwrap_or_default();
         let name = &self.name;
         let Some(op) = self.single_op(commands) else {
             let steps = steps(commands);
-            return engine.work_in_steps(name, &steps, &batch(places)).await;
+            return engine.work_in_steps(name, &steps, &all()).await;
         };
-        let mut results = Vec::with_capacity(places.len());
+        let mut results = Vec::with_capacity(items);
         match op {
             // No command asks since when.
             ItemOp::Exists(_) => {
-                for some in places.chunks(QUESTIONS_AT_ONCE) {
-                    let found = engine.exists(name, &batch(some)).await?;
+                while let Some(some) = batch(QUESTIONS_AT_ONCE) {
+                    let found = engine.exists(name, &some).await?;
                     results.extend(found.into_iter().map(ItemResult::Found));
+                    give_way().await;
                 }
             }
             ItemOp::Count => {
-                for some in places.chunks(QUESTIONS_AT_ONCE) {
-                    let counts = engine.count(name, &batch(some)).await?;
+                while let Some(some) = batch(QUESTIONS_AT_ONCE) {
+                    let counts = engine.count(name, &some).await?;
                     results.extend(counts.into_iter().map(ItemResult::Counted));
+                    give_way().await;
                 }
             }
             ItemOp::Delete => {
-                let deleted = engine.delete(name, &batch(places), None).await?.answer;
+                let deleted = engine.delete(name, &all(), None).await?.answer;
                 results.extend(deleted.into_iter().map(ItemResult::Deleted));
             }
             ItemOp::Add(mode) => {
@@ -223,7 +233,7 @@ impl Group {
                     mode,
                     create: create.map(FirstItems::filter),
                 };
-                let added = engine.add(name, &batch(places), &options, None).await?;
+                let added = engine.add(name, &all(), &options, None).await?;
                 results.extend(added.answer.into_iter().map(ItemResult::Added));
             }
         }
@@ -232,9 +242,12 @@ impl Group {
 }
 
 impl GroupDone {
-    fn note(&mut self, group: &Group, part: Range<usize>, results: Vec<ItemResult>) {
+    fn note(&mut self, group: &Group<'_>, part: Range<usize>, results: Vec<ItemResult>) {
         let first = group.commands.get(part.start);
-        let from = first.map_or(0, |first| first.items.start);
+        let from = first.map_or(0, |first| first.before);
+        // Those of commands that were not done say nothing.
+        let until = (from + results.len()).max(self.results.len());
+        self.results.resize(until, ItemResult::Found(false));
         let all = self.results.get_mut(from..).unwrap_or_default();
         for (place, result) in all.iter_mut().zip(results) {
             *place = result;
@@ -257,10 +270,10 @@ impl GroupDone {
 }
 
 /// The commands as steps; those that follow each other and do the same are one.
-fn steps(commands: &[Grouped]) -> Arc<[ItemStep]> {
+fn steps(commands: &[Grouped<'_>]) -> Arc<[ItemStep]> {
     let mut steps: Vec<ItemStep> = Vec::new();
     for command in commands {
-        let (op, items) = (command.verb.op(), command.items.len());
+        let (op, items) = (command.verb.op(), command.places.len());
         match steps.last_mut() {
             Some(last) if last.op == op => last.items += items,
             _ => steps.push(ItemStep { op, items }),

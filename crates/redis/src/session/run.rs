@@ -11,7 +11,7 @@ use super::state::{Session, known_name, name_of, scope_of};
 use crate::commands::errors;
 use crate::commands::items::{self, ItemCommand, ItemVerb};
 use crate::commands::table::{Spec, Verb, find};
-use crate::engine::ItemOp;
+use crate::engine::{ItemOp, ItemResult};
 use crate::protocol::batch::{Batch, Words};
 use crate::server::listen::polls::give_way;
 use crate::timings::SLOWER_THAN;
@@ -19,6 +19,7 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 use futures_util::future::join_all;
 use std::collections::HashMap;
+use std::iter::repeat_n;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,6 +31,9 @@ const MAX_BYTES: usize = 1 << 20;
 /// Bytes of the longest reply about one item.
 const REPLY_BYTES: usize = 24;
 
+/// Entries of a list that are written before others have the thread.
+const ENTRIES_AT_ONCE: usize = 4096;
+
 /// Groups among which the one of a key is looked for one by one.
 const FEW_GROUPS: usize = 8;
 
@@ -37,7 +41,7 @@ const FEW_GROUPS: usize = 8;
 #[derive(Default)]
 pub(super) struct Run<'a> {
     slots: Vec<Slot>,
-    groups: Vec<Group>,
+    groups: Vec<Group<'a>>,
     /// The key of each group, and what is asked where groups of questions have
     /// one kind of it.
     keys: Vec<(&'a [u8], Option<ItemOp>)>,
@@ -319,7 +323,7 @@ impl Session {
                 }
                 Slot::Missing(verb, item_verb, items) => {
                     misses += u64::from(item_verb.is_question());
-                    let reply = items::reply_missing(item_verb, items, &mut self.replies);
+                    let reply = self.reply_missing(item_verb, items).await;
                     (verb, reply)
                 }
                 Slot::Other(index) => {
@@ -340,11 +344,12 @@ impl Session {
                         Some(Became::Done) => {
                             hits += u64::from(item_verb.is_question());
                             let results = done.and_then(|done| done.results.get(items));
-                            items::reply(item_verb, results.unwrap_or_default(), &mut self.replies)
+                            self.reply_done(item_verb, results.unwrap_or_default())
+                                .await
                         }
                         Some(Became::Missing) => {
                             misses += u64::from(item_verb.is_question());
-                            items::reply_missing(item_verb, items.len(), &mut self.replies)
+                            self.reply_missing(item_verb, items.len()).await
                         }
                         Some(Became::Failed(failure)) => {
                             self.is_over |= failure.ends;
@@ -367,5 +372,44 @@ impl Session {
             }
         }
         self.service.note_found(hits, misses);
+    }
+
+    /// Writes the reply to a command that was done; whether it is one of success.
+    async fn reply_done(&mut self, verb: ItemVerb, results: &[ItemResult]) -> bool {
+        if verb.has_list() {
+            return self.reply_list(verb, results.iter().copied()).await;
+        }
+        match results {
+            [result] => items::reply(verb, *result, &mut self.replies),
+            // There always is one.
+            _ => {
+                self.replies.error("ERR no result");
+                false
+            }
+        }
+    }
+
+    /// The same for one about so many items of a filter that there is not.
+    async fn reply_missing(&mut self, verb: ItemVerb, items: usize) -> bool {
+        if verb == ItemVerb::MExists {
+            let none = repeat_n(ItemResult::Found(false), items);
+            return self.reply_list(verb, none).await;
+        }
+        items::reply_missing(verb, &mut self.replies)
+    }
+
+    async fn reply_list(
+        &mut self,
+        verb: ItemVerb,
+        mut results: impl ExactSizeIterator<Item = ItemResult>,
+    ) -> bool {
+        self.replies.array(results.len());
+        while results.len() > 0 {
+            for result in results.by_ref().take(ENTRIES_AT_ONCE) {
+                items::reply_one_of_many(verb, result, &mut self.replies);
+            }
+            give_way().await;
+        }
+        true
     }
 }
