@@ -33,6 +33,12 @@ mod nats_server;
 )]
 mod operator;
 mod plots;
+#[path = "../../tests/blackbox/ports.rs"]
+#[expect(
+    clippy::unwrap_used,
+    reason = "what helps a test may fail as the test does"
+)]
+mod ports;
 mod rounds;
 mod rows;
 mod servers;

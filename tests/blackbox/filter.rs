@@ -1,6 +1,7 @@
 //! `cuckood filter` and `cuckood completions`: what people type.
 
-use crate::server::{Server, cuckood, free_port};
+use crate::ports::free_port;
+use crate::server::{Server, cuckood};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};

@@ -1,6 +1,7 @@
 //! API keys as those who run the server meet them: a command, a file, a flag.
 
-use crate::server::{Sent as _, Server, add_key, cuckood, free_port, refused_start, serve_command};
+use crate::ports::free_port;
+use crate::server::{Sent as _, Server, add_key, cuckood, refused_start, serve_command};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};

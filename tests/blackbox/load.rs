@@ -1,6 +1,7 @@
 //! `cuckood load`, against servers and connections that break.
 
-use crate::server::{Sent as _, Server, cuckood, free_port};
+use crate::ports::free_port;
+use crate::server::{Sent as _, Server, cuckood};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;

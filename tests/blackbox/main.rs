@@ -20,6 +20,7 @@ mod metrics;
 mod overload;
 #[path = "../api/pki.rs"]
 mod pki;
+mod ports;
 mod random;
 mod redeeming;
 #[path = "../redis/wire.rs"]

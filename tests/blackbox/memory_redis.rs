@@ -3,8 +3,9 @@
 //! memory of the server stays within what `docs/limits.md` reckons from its flags,
 //! and another key is served.
 
+use crate::ports::free_port;
 use crate::resp::{Client, command};
-use crate::server::{PATIENCE, Server, add_key, client_with, free_port, insist, retried};
+use crate::server::{PATIENCE, Server, add_key, client_with, insist, retried};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};

@@ -5,8 +5,9 @@
 //! `CUCKOOD_STORM_SEED` repeats the choices of an earlier run; when exactly the
 //! kill hits a request is up to the machine.
 
+use crate::ports::free_port;
 use crate::random::{Random, seed};
-use crate::server::{Server, free_port};
+use crate::server::Server;
 use serde_json::json;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -3,8 +3,9 @@
 //! logs all that it can is asked everything there is to ask, rightly and wrongly,
 //! with words that occur nowhere else.
 
+use crate::ports::free_port;
 use crate::resp;
-use crate::server::{Sent as _, Server, add_key, free_port, without_audited_filter};
+use crate::server::{Sent as _, Server, add_key, without_audited_filter};
 use reqwest::Method;
 use reqwest::blocking::{RequestBuilder, Response};
 use serde_json::{Value, json};

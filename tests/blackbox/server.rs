@@ -1,15 +1,14 @@
 //! The real binary as a process, and a client that talks to it.
 
+use crate::ports::free_port;
 use crate::words;
 use cuckood::client::remote::choose_cryptography;
 use reqwest::StatusCode;
 use reqwest::blocking::{Client, RequestBuilder, Response};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -425,22 +424,6 @@ pub(crate) fn add_key(file: &Path, name: &str, more: &[&str]) -> String {
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.starts_with("cuckood_") && printed.lines().count() == 1);
     printed.trim().to_owned()
-}
-
-/// A port that nobody listens on.
-///
-/// They lie below the range that the system hands to outgoing connections, so
-/// that a server can be started again on its old port.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = u16::try_from(std::process::id() % 1000).unwrap() * 10;
-    loop {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = 20_000 + (first + step) % 12_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 fn wait_for(child: &mut Child) -> Option<ExitStatus> {

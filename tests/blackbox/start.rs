@@ -1,7 +1,8 @@
 //! A server that can't serve says why in one line and ends with exit code 1,
 //! or 2 where the command line itself is wrong.
 
-use crate::server::{Server, cuckood, free_port, refused_start, serve_command};
+use crate::ports::free_port;
+use crate::server::{Server, cuckood, refused_start, serve_command};
 use rocksdb::{DB, Options};
 use std::net::TcpListener;
 use std::path::Path;

@@ -2,7 +2,8 @@
 //! clients.
 
 use crate::pki::Authority;
-use crate::server::{Server, add_key, cuckood, free_port, refused_start, serve_command};
+use crate::ports::free_port;
+use crate::server::{Server, add_key, cuckood, refused_start, serve_command};
 use cuckood::client::remote::{Credentials, Remote, Secret};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};

@@ -12,7 +12,8 @@
 //!   again.
 //! - `sh not run` says of a block that nobody runs it.
 
-use crate::server::{Server, free_port};
+use crate::ports::free_port;
+use crate::server::Server;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Hosts of our own: network namespaces on a bridge, in a network that only this
 //! test has.
 
-use std::net::TcpListener;
+use crate::ports::free_port;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
 
@@ -137,13 +137,11 @@ impl Hosts {
         }
         let host = |number: usize| {
             if !has_namespace {
-                let free = || TcpListener::bind("127.0.0.1:0").unwrap();
-                let free = [free(), free(), free()];
                 return Host {
                     number,
                     has_namespace,
                     address: "127.0.0.1".to_owned(),
-                    ports: free.map(|it| it.local_addr().unwrap().port()),
+                    ports: [free_port(), free_port(), free_port()],
                 };
             }
             let address = format!("10.77.0.{}", number + 1);

@@ -50,6 +50,8 @@ mod mount;
 mod nats_server;
 mod node;
 mod pauses;
+#[path = "../blackbox/ports.rs"]
+mod ports;
 #[path = "../blackbox/random.rs"]
 mod random;
 mod readers;

@@ -3,8 +3,8 @@
 
 use crate::nats_server;
 use crate::operator::PATIENCE;
+use crate::ports::free_port;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -47,14 +47,7 @@ impl Brokers {
             Some(sync) => (sync.trim_end_matches(" }"), ""),
             None => ("always", setting),
         };
-        let free: Vec<TcpListener> = (0..3 * count)
-            .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
-            .collect();
-        let ports: Vec<u16> = free
-            .iter()
-            .map(|it| it.local_addr().unwrap().port())
-            .collect();
-        drop(free);
+        let ports: Vec<u16> = (0..3 * count).map(|_| free_port()).collect();
         let routes: Vec<String> = ports
             .chunks(3)
             .map(|ports| format!("nats-route://127.0.0.1:{}", ports[2]))

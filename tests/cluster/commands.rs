@@ -4,10 +4,11 @@
 use crate::broker::Brokers;
 use crate::nats_server;
 use crate::operator::{api_key, found};
+use crate::ports::free_port;
 use crate::program::{Client, Pod};
 use redis::{Parser, Value};
 use std::io::Write as _;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const LANES: u32 = 4;
@@ -99,9 +100,7 @@ fn for_each(commands: &[&str]) -> Vec<Vec<Vec<u8>>> {
 
 /// A pod, and its port for the Redis protocol.
 pub(crate) fn start(brokers: &Brokers, flags: &[&str]) -> (Pod, u16) {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let port = free_port();
     let listen = format!("--redis-listen=127.0.0.1:{port}");
     let mut all = vec![listen.as_str()];
     all.extend_from_slice(flags);

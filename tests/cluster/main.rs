@@ -51,6 +51,8 @@ mod operator;
 mod passed_commands;
 mod pki;
 mod pods;
+#[path = "../blackbox/ports.rs"]
+mod ports;
 mod positions;
 mod program;
 mod rate_limits;

@@ -3,9 +3,9 @@
 
 use crate::broker::Brokers;
 use crate::operator::{cuckood, flags};
+use crate::ports::free_port;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -68,11 +68,7 @@ impl Pod {
     }
 
     pub(crate) fn at_a_free_address(scheme: &str, brokers: &Brokers) -> Pod {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        Pod::named(
-            &format!("{scheme}://{}", free.local_addr().unwrap()),
-            brokers,
-        )
+        Pod::named(&format!("{scheme}://127.0.0.1:{}", free_port()), brokers)
     }
 
     /// One that begins with the data of this directory.

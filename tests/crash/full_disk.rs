@@ -6,7 +6,8 @@
 //! (see `required`).
 
 use crate::kill::check_command;
-use crate::server::{Server, free_port, refused_start};
+use crate::ports::free_port;
+use crate::server::{Server, refused_start};
 use crate::small_disk::SmallDisk;
 use reqwest::StatusCode;
 use reqwest::blocking::Client;

@@ -6,8 +6,9 @@
 
 use crate::load::{Life, Load};
 use crate::piper::Piper;
+use crate::ports::free_port;
 use crate::random::{Random, from_environment, seed};
-use crate::server::{Server, cuckood, free_port};
+use crate::server::{Server, cuckood};
 use crate::writers::Extent;
 use serde_json::json;
 use std::path::Path;

@@ -38,6 +38,8 @@ mod model;
 #[expect(dead_code, reason = "the tests of a cluster fill it")]
 mod mount;
 mod piper;
+#[path = "../blackbox/ports.rs"]
+mod ports;
 mod power;
 #[path = "../blackbox/random.rs"]
 mod random;

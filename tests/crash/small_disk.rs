@@ -3,8 +3,9 @@
 //! It is a tmpfs in a mount namespace of its own, which needs root, or user
 //! namespaces.
 
+use crate::ports::free_port;
 use crate::required::missing;
-use crate::server::{Server, free_port, serve_command};
+use crate::server::{Server, serve_command};
 use cuckood::store::disk::DiskSpace;
 use std::fs::File;
 use std::io::{Read as _, Write as _};

@@ -2,9 +2,10 @@
 //! caller may give.
 
 use crate::form::{Form, Round, command};
+use crate::ports::free_port;
 use crate::prepared::World;
 use crate::resp::Client;
-use crate::server::{Server, free_port};
+use crate::server::Server;
 use crate::{commands, routes};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -45,6 +45,8 @@ mod operator;
 #[path = "../api/polls.rs"]
 #[allow(dead_code, reason = "the metrics of these servers are asked for")]
 mod polls;
+#[path = "../blackbox/ports.rs"]
+mod ports;
 mod prepared;
 #[path = "../blackbox/random.rs"]
 #[expect(dead_code, reason = "other tests choose more")]

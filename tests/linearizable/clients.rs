@@ -8,8 +8,9 @@
 
 use crate::checker::{Done, Operation, check};
 use crate::pipelines;
+use crate::ports::free_port;
 use crate::random::{Random, from_environment, seed};
-use crate::server::{Server, free_port, post_lines};
+use crate::server::{Server, post_lines};
 use reqwest::StatusCode;
 use reqwest::blocking::Client;
 use serde_json::{Value, json};

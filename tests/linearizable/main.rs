@@ -17,6 +17,8 @@
 mod checker;
 mod clients;
 mod pipelines;
+#[path = "../blackbox/ports.rs"]
+mod ports;
 #[path = "../blackbox/random.rs"]
 mod random;
 #[path = "../blackbox/server.rs"]

@@ -19,8 +19,9 @@ mod watched;
 
 use crate::kill::{TIGHT, check};
 use crate::load::{Life, Load};
+use crate::ports::free_port;
 use crate::random::{Random, from_environment, seed};
-use crate::server::{Server, add_key, free_port};
+use crate::server::{Server, add_key};
 use crate::writers::Extent;
 use hostile::Hostile;
 use hostile_redis::HostileRedis;
