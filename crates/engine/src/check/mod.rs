@@ -1,7 +1,8 @@
 //! Sees whether what a store keeps is as it should be: every filter's
 //! description, every side record, every record of the redo log, the lists of
 //! what ends when and of what is to be reclaimed, and every page, with the log
-//! applied to it, against the description of its filter.
+//! applied to it, against the description of its filter. Then what is deleted and
+//! still stored: where it can't be read, the store ends once it gives its room back.
 //!
 //! | file | owns |
 //! |---|---|
@@ -14,6 +15,7 @@ pub(super) mod pages;
 pub use inspector::{Fault, Inspector};
 
 use crate::page::{FilterId, Ordinal};
+use crate::store::kv::Column;
 use crate::store::{Due, Garbage, PageStore, Result, StoreError, redo};
 use pages::{Compared, FIRST_PAGE, SliceBounds, compare, page_of};
 use std::fmt;
@@ -147,6 +149,10 @@ pub fn inspect(store: &PageStore, inspector: &mut dyn Inspector) -> Findings {
         // Without all of the log nobody knows what is in the pages.
         .and_then(|()| check_pages(store, &mut findings, inspector));
     fault(inspector, outcome);
+    for column in Column::ALL {
+        let outcome = store.read_through(column, &mut |bytes| inspector.read(bytes));
+        fault(inspector, outcome);
+    }
     findings
 }
 

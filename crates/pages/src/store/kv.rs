@@ -181,6 +181,21 @@ pub trait KeyValueStore: Reader + Send + Sync + 'static {
     /// The batch may or may not be there.
     fn write(&self, batch: Batch, durability: Durability) -> Result;
 
+    /// Reads all that is stored of a column, also what is deleted and whose room was not
+    /// given back yet: that is read when it is given back, and a store ends where it can't
+    /// be. Tells `read` how many bytes came, until it breaks.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    fn read_through(
+        &self,
+        _column: Column,
+        _read: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result {
+        // Where nothing deleted is stored, a scan reads all.
+        Ok(())
+    }
+
     /// Everything as of now, for as long as it lives; writes go on meanwhile.
     fn snapshot(&self) -> Box<dyn Reader + '_>;
 

@@ -363,6 +363,18 @@ impl PageStore {
         replay(&*self.kv, each)
     }
 
+    /// Reads all of a column; see [`KeyValueStore::read_through`].
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    pub fn read_through(
+        &self,
+        column: Column,
+        read: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result {
+        self.kv.read_through(column, read)
+    }
+
     /// Everything as of one moment between two commits; commits go on
     /// meanwhile.
     pub fn snapshot(&self) -> Snapshot<'_> {

@@ -251,6 +251,10 @@ impl KeyValueStore for RocksStore {
         .map_err(|error| failed("writing", &error))
     }
 
+    fn read_through(&self, column: Column, read: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result {
+        reading::read_through(&self.database, column, read)
+    }
+
     fn snapshot(&self) -> Box<dyn Reader + '_> {
         Box::new(Snapshot::of(&self.database))
     }

@@ -5,6 +5,10 @@ use crate::store::error::{Result, StoreError};
 use crate::store::format;
 use crate::store::kv::{Caching, Column, EachEntry, EachValue, KeyRange, Reader};
 use rocksdb::{ColumnFamily, DB, ReadOptions, SnapshotWithThreadMode};
+use std::ops::ControlFlow;
+
+/// Bytes that are read at once where all is.
+const READ_AHEAD_BYTES: usize = 1 << 20;
 
 pub(super) fn column_of(database: &DB, column: Column) -> Result<&ColumnFamily> {
     database
@@ -59,6 +63,36 @@ pub(super) fn scan(
         entries.next();
     }
     let what = || format!("column {}", column.name());
+    entries
+        .status()
+        .map_err(|error| unreadable(doing(column), what, &error))
+}
+
+/// A scan passes over blocks in which all is deleted; this one does not. Only of an entry
+/// that was overwritten more than eight times the oldest may be passed over.
+pub(super) fn read_through(
+    database: &DB,
+    column: Column,
+    read: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result {
+    let caching = Caching::Bypass {
+        read_ahead_bytes: READ_AHEAD_BYTES,
+    };
+    let mut options = with_caching(ReadOptions::default(), caching);
+    #[expect(
+        deprecated,
+        reason = "for speed it is of no use any more, for this it is"
+    )]
+    options.set_ignore_range_deletions(true);
+    let mut entries = database.raw_iterator_cf_opt(column_of(database, column)?, options);
+    entries.seek_to_first();
+    while let Some((key, value)) = entries.item() {
+        if read((key.len() + value.len()) as u64).is_break() {
+            return Ok(());
+        }
+        entries.next();
+    }
+    let what = || format!("what is stored, or deleted, in column {}", column.name());
     entries
         .status()
         .map_err(|error| unreadable(doing(column), what, &error))

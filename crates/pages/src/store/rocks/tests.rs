@@ -404,10 +404,14 @@ fn what_was_not_closed_is_there_when_it_is_opened_again() {
 
 /// The file of the write-ahead log that has the most bytes.
 fn largest_log(path: &Path) -> PathBuf {
+    largest(path, "log")
+}
+
+fn largest(path: &Path, kind: &str) -> PathBuf {
     std::fs::read_dir(path)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+        .filter(|path| path.extension().is_some_and(|extension| extension == kind))
         .max_by_key(|path| path.metadata().unwrap().len())
         .unwrap()
 }
@@ -445,6 +449,43 @@ fn a_torn_tail_of_the_write_ahead_log_keeps_a_prefix() {
         sequences.iter().copied().eq(1..=sequences.len() as u64),
         "{sequences:?}"
     );
+}
+
+/// RocksDB reads it when it compacts, and refuses to start where it can't.
+#[test]
+fn damage_to_what_is_deleted_is_found_though_no_scan_sees_it() {
+    let mut subject = OnDisk::new();
+    for sequence in 1..=400u64 {
+        let commit = Commit {
+            sequence: Sequence(sequence),
+            redo: (0..1000)
+                .map(|it| (it * sequence * sequence >> 3) as u8)
+                .collect(),
+            ..Commit::default()
+        };
+        subject.store().commit(&commit).unwrap();
+    }
+    subject.flush();
+    subject.store().checkpoint(&[], Sequence(401)).unwrap();
+    subject.flush();
+    subject.open = None;
+    let table = largest(subject.directory.path(), "sst");
+    let mut bytes = fs::read(&table).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 64]
+        .iter_mut()
+        .for_each(|it| *it = !*it);
+    fs::write(&table, &bytes).unwrap();
+    subject.reopen();
+    assert_eq!(records_in(subject.store()), 0);
+    let damaged: Vec<Column> = Column::ALL
+        .into_iter()
+        .filter(|&column| {
+            let all = &mut |_| ControlFlow::Continue(());
+            subject.store().read_through(column, all).is_err()
+        })
+        .collect();
+    assert_eq!(damaged, [Column::Log]);
 }
 
 /// Records of the redo log.
