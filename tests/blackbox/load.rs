@@ -220,6 +220,59 @@ fn a_load_goes_on_when_the_server_is_killed_and_comes_back() {
     assert_eq!(server.items("f"), LINES);
 }
 
+/// What was committed of it is not added a second time by who goes on as it says.
+#[test]
+fn a_load_that_breaks_off_says_how_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &[]);
+    server.create_filter("f", &json!({"capacity": LINES}));
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(numbers(100_000).as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let file = folder.path().join("cut.gz");
+    std::fs::write(&file, &gzip[..gzip.len() / 2]).unwrap();
+    let file = file.to_str().unwrap();
+    let id = |output: &Output| {
+        let (_, err) = said(output);
+        assert_eq!(output.status.code(), Some(1));
+        let (_, id) = err.split_once("--import-id ").unwrap();
+        id.split(' ').next().unwrap().to_owned()
+    };
+    let cut = id(&load(server.port(), &[file]).output().unwrap());
+    assert!(server.items("f") > 0);
+    std::fs::write(file, &gzip).unwrap();
+    let out = loaded(piped(&mut load(
+        server.port(),
+        &["--import-id", &cut, file],
+    )));
+    assert!(out.contains("of these lines by an earlier run"), "{out}");
+    assert_eq!(server.items("f"), 100_000);
+
+    let mut child = piped(&mut load(server.port(), &["-"]));
+    let text = numbers(200_000);
+    let rest = text.get(text.find("code-100000\n").unwrap()..).unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&rest.as_bytes()[..rest.len() / 2]).unwrap();
+    while server.items("f") == 100_000 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let interrupted = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(interrupted.unwrap().success());
+    let interrupted = id(&child.wait_with_output().unwrap());
+    drop(input);
+    let mut child = piped(&mut load(
+        server.port(),
+        &["--import-id", &interrupted, "-"],
+    ));
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(rest.as_bytes()).unwrap();
+    drop(input);
+    loaded(child);
+    assert_eq!(server.items("f"), 200_000);
+}
+
 #[test]
 fn a_load_whose_input_pauses_is_whole_meanwhile_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();

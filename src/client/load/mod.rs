@@ -26,6 +26,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::signal::ctrl_c;
 use upload::{Import, Upload};
 
 /// Loads every file, one after the other. Prints a line for each, and the bad
@@ -64,7 +65,13 @@ pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
             file: &shown,
             bar: &bar,
         };
-        let import = upload.run(lines).await;
+        let import = tokio::select! {
+            import = upload.run(lines) => import,
+            _ = ctrl_c() => Err(LoadError::Interrupted {
+                file: shown.clone(),
+                import_id: import_id.clone(),
+            }),
+        };
         bar.finish_and_clear();
         left_out += report(&shown, &import?);
     }
@@ -96,6 +103,9 @@ fn report(file: &str, import: &Import) -> u64 {
         import.blank_lines,
         import.bad_lines
     );
+    if import.before > 0 {
+        println!("{file}: {} of these lines by an earlier run", import.before);
+    }
     import.bad_lines + import.full
 }
 

@@ -20,7 +20,7 @@ pub struct LoadOptions {
     #[arg(long, value_name = "FIELD=VALUE")]
     pub create: Vec<Field>,
 
-    /// Name of the import, for one file only [default: one for each file, from its path, size and time of change].
+    /// Name of the import, for one file only: a run goes on behind the lines that were committed under it [default: one for each file, from its path, size and time of change, and another one for each run that reads standard input].
     #[arg(long)]
     pub import_id: Option<String>,
 

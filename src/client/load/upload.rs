@@ -46,6 +46,9 @@ pub(super) struct Import {
     pub(super) blank_lines: u64,
     pub(super) bad_lines: u64,
     pub(super) first_bad_lines: Vec<BadLine>,
+    /// Lines that were committed before the first of them was sent.
+    #[serde(skip)]
+    pub(super) before: u64,
 }
 
 /// A line that the server left out.
@@ -72,6 +75,8 @@ struct Kept {
     bytes: usize,
     /// Lines that are committed.
     committed: u64,
+    /// The same before anything was sent.
+    before: Option<u64>,
 }
 
 impl Kept {
@@ -125,7 +130,10 @@ impl Upload<'_> {
                 (pause, broken_since) = (shortest, None);
             }
             let reason = match ended {
-                Ended::Done(import) => return Ok(import),
+                Ended::Done(import) => {
+                    let before = kept.before.unwrap_or_default();
+                    return Ok(Import { before, ..import });
+                }
                 Ended::Paused => continue,
                 Ended::Broken(reason) => reason,
             };
@@ -161,6 +169,7 @@ impl Upload<'_> {
         if let Some(reason) = self.ask(kept).await? {
             return Ok(Ended::Broken(reason));
         }
+        kept.before.get_or_insert(kept.committed);
         let mut again = kept.chunks.clone();
         let mut next = again.pop_front();
         let mut is_read = false;
@@ -229,9 +238,10 @@ impl Upload<'_> {
             *is_read = true;
             return Ok(None);
         };
-        let chunk = Arc::new(chunk.map_err(|reason| LoadError::Unreadable {
+        let chunk = Arc::new(chunk.map_err(|reason| LoadError::CutShort {
             file: self.file.to_owned(),
             reason,
+            import_id: self.import_id.to_owned(),
         })?);
         if chunk.last_line() <= kept.committed {
             return Ok(None);
@@ -312,10 +322,13 @@ impl Upload<'_> {
         }
         let problem = answer.problem();
         let passes = status.is_server_error()
-            || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
-            || problem.code == "import_running";
+            || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status);
         match problem.code.as_str() {
             "import_not_found" => Ok(Meaning::Unknown),
+            // What it advises to others would have lines added twice.
+            "import_running" => Ok(Meaning::Later(
+                "another request of this import is running".to_owned(),
+            )),
             _ if passes => Ok(Meaning::Later(format!("{status} {}", problem.detail))),
             _ => Err(LoadError::Refused {
                 file: self.file.to_owned(),
