@@ -142,7 +142,7 @@ soak: ## Kill the server, then let it live, among tenants that behave and one th
 dearest: SECONDS := 3
 dearest: ## Ask the dearest of each route and command over 64 connections beside a neighbour, SECONDS each (3)
 	@.ci/setup serve
-	CUCKOOD_DEAREST_SECONDS=$(SECONDS) CUCKOOD_TEST_QUIET=1 $(CARGO) test $(CARGO_FLAGS) --test dearest -- --nocapture
+	CUCKOOD_DEAREST_SECONDS=$(SECONDS) CUCKOOD_TEST_QUIET=1 $(CARGO) test $(CARGO_FLAGS) --test dearest -- --nocapture --test-threads=1
 
 .PHONY: bench
 bench: ## Run the benchmarks
