@@ -45,9 +45,12 @@ impl Cli {
             flag.help(first).long_help(whole).hide_env_values(true)
         };
         let command = Cli::command().mut_subcommand("serve", |serve| {
-            serve.mut_args(short).after_help(
-                "These flags are needed most; --help explains all. Each is also an environment variable.",
-            )
+            serve
+                .mut_args(short)
+                .after_help(
+                    "These flags are needed most; --help explains all. Each is also an environment variable.",
+                )
+                .after_long_help("Each flag is also an environment variable.")
         });
         let matches = without_empty_server(command).get_matches();
         let mut read = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
