@@ -183,7 +183,7 @@ impl Default for Problem {
     fn default() -> Problem {
         Problem {
             code: String::new(),
-            detail: "it does not say why".to_owned(),
+            detail: "it does not say why; is a cuckood server there?".to_owned(),
         }
     }
 }
@@ -260,7 +260,10 @@ impl Remote {
 
     /// The server's address, for messages.
     pub fn name(&self) -> String {
-        self.base.authority().to_owned()
+        // A port that was forgotten is seen by the one that is asked.
+        let port = self.base.port_or_known_default();
+        let host = self.base.host_str().unwrap_or_default();
+        port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
     /// Says which server is asked, before work that takes its time.

@@ -8,6 +8,7 @@ use crate::chain::union::{load, union};
 use crate::config::MergeOptions;
 use crate::file::FilterFile;
 use std::cmp::Reverse;
+use std::path::Path;
 
 pub(super) fn run(options: &MergeOptions) -> Result<(), Failure> {
     let mut files = Vec::new();
@@ -19,19 +20,19 @@ pub(super) fn run(options: &MergeOptions) -> Result<(), Failure> {
     files.sort_by_key(|it| Reverse(it.2.slot_bytes()));
     let mut files = files.into_iter();
     let (first, file, chain) = files.next().ok_or("there is no file")?;
-    let in_first = |error: Failure| format!("{}: {error}", first.display());
-    let pages = load(&chain, |page| whole(&file, page)).map_err(in_first)?;
+    let pages = load(&chain, |page| whole(first, &file, page))?;
     let mut merged: (Chain, _) = (chain, pages);
     for (path, file, chain) in files {
         let with = |error: Failure| format!("{} and {}: {error}", first.display(), path.display());
-        merged = union(merged, &chain, |page| whole(&file, page)).map_err(with)?;
+        merged = union(merged, &chain, |page| whole(path, &file, page)).map_err(with)?;
     }
     let (chain, pages) = merged;
     build::write(&options.output, chain, &pages, || ())
 }
 
-fn whole(file: &FilterFile, page: u32) -> Result<WholePage, Failure> {
-    Ok(file.view().whole_page(page)?)
+fn whole(path: &Path, file: &FilterFile, page: u32) -> Result<WholePage, Failure> {
+    let page = file.view().whole_page(page);
+    page.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
 #[cfg(test)]

@@ -269,7 +269,8 @@ fn a_load_that_breaks_off_says_how_to_go_on() {
     let mut input = child.stdin.take().unwrap();
     input.write_all(rest.as_bytes()).unwrap();
     drop(input);
-    loaded(child);
+    let out = loaded(child);
+    assert!(out.contains("of these lines by an earlier run"), "{out}");
     assert_eq!(server.items("f"), 200_000);
 }
 

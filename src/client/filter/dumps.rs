@@ -2,7 +2,7 @@
 
 use super::error::{FilterError, Result};
 use crate::client::remote::Remote;
-use cuckood_file::NewFile;
+use crate::file::{NewFile, PathError};
 use futures_util::stream;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Body, Method};
@@ -34,10 +34,22 @@ pub(super) async fn dump(
             .download(request, |piece| Ok(out.write_all(piece)?))
             .await;
     };
-    let mut written = NewFile::create(file)?;
-    let write = |piece: &[u8]| Ok::<_, FilterError>(written.write_all(piece)?);
+    let mut written = NewFile::create(file).map_err(|error| of_file(file, error))?;
+    let write = |piece: &[u8]| {
+        written
+            .write_all(piece)
+            .map_err(|error| of_file(file, error))
+    };
     remote.download(request, write).await?;
-    Ok(written.publish()?)
+    written.publish().map_err(|error| of_file(file, error))
+}
+
+fn of_file(path: &Path, error: io::Error) -> FilterError {
+    PathError {
+        path: path.to_owned(),
+        reason: error.into(),
+    }
+    .into()
 }
 
 /// Makes a filter from a dump; its description.
@@ -50,7 +62,7 @@ pub(super) async fn restore(
     let (mut dump, bytes): (Box<dyn Read + Send>, _) = match file == Path::new(STANDARD) {
         true => (Box::new(io::stdin()), None),
         false => {
-            let dump = File::open(file)?;
+            let dump = File::open(file).map_err(|error| of_file(file, error))?;
             let bytes = dump.metadata()?.len();
             (Box::new(dump), Some(bytes))
         }

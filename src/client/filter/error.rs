@@ -24,6 +24,9 @@ pub enum FilterError {
         "a file answers exists, count, values and describe, without --where, --values and --attributes; restore it into a server for all else"
     )]
     NotOfAFile,
+    /// There are none in the file.
+    #[error("the filter of the file has no values")]
+    NoValues,
     /// The file is none, or can't be read.
     #[error(transparent)]
     File(#[from] PathError),

@@ -54,6 +54,10 @@ pub(super) fn run(
         }
         FilterCommand::Values(of) => {
             let file = FilterFile::open(path)?;
+            let code = file.header().paged().map(|it| it.code());
+            if code.is_none_or(|it| it.value_bits() == 0) || file.header().window.is_some() {
+                return Err(FilterError::NoValues);
+            }
             let values = |item: &[u8]| {
                 let values = file.values(item)?;
                 Ok(values.iter().map(|it| Value::from(it.value)).collect())

@@ -14,6 +14,9 @@ pub enum DumpError {
     /// They contradict the format, or were altered or cut off.
     #[error("the dump is corrupt: {0}")]
     Corrupt(String),
+    /// They lack what a server needs.
+    #[error("the key of its hash was left out of the dump: it can be asked, and not restored")]
+    Keyless,
     /// A newer program wrote them.
     #[error("a newer server made the dump: {0}")]
     Newer(String),
@@ -102,7 +105,7 @@ impl RestoreError {
     /// The kind of error that it is, in every protocol.
     pub fn code(&self) -> Code {
         match self {
-            RestoreError::Dump(DumpError::Corrupt(_)) => Code::CorruptDump,
+            RestoreError::Dump(DumpError::Corrupt(_) | DumpError::Keyless) => Code::CorruptDump,
             RestoreError::Dump(DumpError::Newer(_)) => Code::NewerDump,
             RestoreError::Dump(DumpError::Read(_)) => Code::UnreadableBody,
             RestoreError::TooLarge { .. } | RestoreError::TooLong { .. } => Code::FilterTooLarge,

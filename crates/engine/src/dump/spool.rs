@@ -28,9 +28,7 @@ pub(super) fn header(source: &mut impl Read) -> Result<(Header, Vec<u8>), DumpEr
 /// The filter that a header describes: what it says to readers must follow from that.
 pub(super) fn chain(header: &Header, max_filter_bytes: u64) -> Result<Chain, DumpError> {
     if matches!(header.key, FileKey::LeftOut(_)) {
-        return Err(DumpError::corrupt(
-            "the key of its hash was left out, so it can be read, and not restored",
-        ));
+        return Err(DumpError::Keyless);
     }
     let chain = Chain::from_portable(&header.description, max_filter_bytes)?;
     let follows = Header::of(&chain).map(|it| Header {

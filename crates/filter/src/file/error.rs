@@ -10,7 +10,9 @@ pub enum FileError {
     #[error("it is no file of a filter")]
     Foreign,
     /// A newer program wrote them.
-    #[error("the file has format version {found}, this program reads {FILE_VERSION} alone")]
+    #[error(
+        "the file has format version {found}, this program reads {FILE_VERSION} alone, or it is damaged"
+    )]
     Version {
         /// The version found.
         found: u16,
