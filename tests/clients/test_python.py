@@ -12,6 +12,7 @@ import sys
 import tempfile
 import tomllib
 import unittest
+from unittest import mock
 
 HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "clients/python/src")]
@@ -94,6 +95,22 @@ class Calls(Served):
             self.client().filter("")
         with self.assertRaisesRegex(TypeError, "'abc' is one key"):
             self.client().lookup(["ada"], filters="abc")
+
+    def test_what_no_header_can_have_is_refused_before_it_is_sent_and_no_key_is_printed(self):
+        for key in ("\u00fcmlaut", "sec ret", "sec\nret"):
+            with self.subTest(key), self.assertRaisesRegex(ValueError, "other characters than visible ASCII") as refused:
+                cuckood.Client(api_key=key)
+            self.assertNotIn(key, str(refused.exception))
+        # The line of a file.
+        keyed = self.client(api_key=" a-key\n").filter("keyed")
+        self.assertEqual(keyed._transport._headers, {"authorization": "Bearer a-key"})
+        with mock.patch.dict(os.environ, CUCKOOD_API_KEY="a-key\r\n"):
+            self.assertEqual(self.client().filter("a")._transport._headers, {"authorization": "Bearer a-key"})
+        users = self.client().filter("nothing")
+        for key in ("redeemed-\u00fc", "a b", "", "x" * 256):
+            for call in (users.delete, users.add):
+                with self.subTest(key), self.assertRaisesRegex(ValueError, "idempotency_key is .*1 to 255 visible ASCII"):
+                    call("P2", idempotency_key=key)
 
     def test_patience_may_be_endless(self):
         endless = self.client(patience=float("inf")).filter("endless")

@@ -25,6 +25,11 @@ _NOT_HERE_STATUS = frozenset({408, 502, 503, 504})
 _NOT_DONE_STATUS = frozenset({429, 503})
 
 
+def is_visible(text: str) -> bool:
+    """Whether a header can have it as it is: visible ASCII characters alone."""
+    return all("!" <= it <= "~" for it in text)
+
+
 @dataclass(frozen=True)
 class Request:
     """One request. One that is not `repeatable` is sent again only where the

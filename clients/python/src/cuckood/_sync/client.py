@@ -15,7 +15,7 @@ from .._models import (
     BackupBody, BackupListBody, ClusterBody, FilterFields, FilterLineBody, FilterListBody, FoundBody, PreviewBody,
 )
 from .._pods import Pods
-from .._retry import Backoff, Request
+from .._retry import Backoff, Request, is_visible
 from .._seconds import Seconds, seconds
 from ..errors import json_of
 from .filter import Filter
@@ -64,7 +64,10 @@ class Client:
     ) -> None:
         if url is None:
             url = (os.environ.get("CUCKOOD_SERVER") or "http://127.0.0.1:8080").split(",")
-        key = api_key or os.environ.get("CUCKOOD_API_KEY")
+        # What is read from a file ends with its line.
+        key = (api_key or os.environ.get("CUCKOOD_API_KEY") or "").strip()
+        if not is_visible(key):
+            raise ValueError("the API key has other characters than visible ASCII: give it as `cuckood keys add` printed it")
         self._transport = Transport(
             Pods([url] if isinstance(url, str) else url), {"authorization": f"Bearer {key}"} if key else {},
             consistency, seconds(timeout), Backoff(seconds(patience)), limits or BatchLimits(), max_in_flight,

@@ -18,7 +18,7 @@ from .._batches import BatchLimits, Entry, Item, Parts, Replacement, as_json, bo
 from .._deadline import Deadline
 from .._loops import Loop
 from .._pods import Pods, Positions
-from .._retry import Attempts, Backoff, Request
+from .._retry import Attempts, Backoff, Request, is_visible
 from .._together import Together, Kind
 from ..errors import CuckoodError, NoAnswerError, ProblemError, in_words, json_of, problem_of
 from .connections import own_http
@@ -177,6 +177,8 @@ class Transport:
     ) -> Any:
         key = {"idempotency-key": idempotency_key} if idempotency_key is not None else {
             "idempotency-key": uuid.uuid4().hex, "idempotency-key-lifetime": self._lifetime,
+        if idempotency_key is not None and not (0 < len(idempotency_key) <= 255 and is_visible(idempotency_key)):
+            raise ValueError(f"idempotency_key is {idempotency_key!r}: 1 to 255 visible ASCII characters are allowed")
         }
         sent = {**key, **(headers or {})}
         if content is not None:
