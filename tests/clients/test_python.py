@@ -112,6 +112,24 @@ class Calls(Served):
                 with self.subTest(key), self.assertRaisesRegex(ValueError, "idempotency_key is .*1 to 255 visible ASCII"):
                     call("P2", idempotency_key=key)
 
+    def test_a_client_that_is_closed_says_so(self):
+        closed = cuckood.Client(self.server.url(""))
+        closed.close()
+        closed.close()
+        users = closed.filter("users")
+        for call in (users.info, lambda: users.exists("a"), lambda: users.add("a"), users.dump().__enter__, closed.is_ready):
+            with self.assertRaisesRegex(cuckood.CuckoodError, "the client is closed"):
+                call()
+
+        async def calls():
+            async with cuckood.AsyncClient(self.server.url("")) as client:
+                await client.is_ready()
+            for ask in (client.filter("users").info, client.is_ready):
+                with self.assertRaisesRegex(cuckood.CuckoodError, "the client is closed"):
+                    await ask()
+
+        asyncio.run(calls())
+
     def test_patience_may_be_endless(self):
         endless = self.client(patience=float("inf")).filter("endless")
         self.assertEqual(endless.add("ada", create={"capacity": 100}), "added")

@@ -91,10 +91,12 @@ class AsyncTransport:
     def _here(self) -> _InLoop:
         if self._loop.is_another(can_follow=self._given_http is None):
             self._in_loop = self._made()
+        if self._in_loop.http.is_closed:
+            raise CuckoodError("the client is closed: make another one")
         return self._in_loop
 
     async def aclose(self) -> None:
-        if self._given_http is None:
+        if self._given_http is None and not self._in_loop.http.is_closed:
             await self._here.http.aclose()
 
     async def send(self, request: Request) -> httpx.Response:

@@ -92,10 +92,12 @@ class Transport:
     def _here(self) -> _InLoop:
         if self._loop.is_another(can_follow=self._given_http is None):
             self._in_loop = self._made()
+        if self._in_loop.http.is_closed:
+            raise CuckoodError("the client is closed: make another one")
         return self._in_loop
 
     def close(self) -> None:
-        if self._given_http is None:
+        if self._given_http is None and not self._in_loop.http.is_closed:
             self._here.http.close()
 
     def send(self, request: Request) -> httpx.Response:
