@@ -476,6 +476,9 @@ class Synced(unittest.TestCase):
         self.server.is_broken = True
         with self.assertRaises(cuckood.Unavailable):
             cuckood.SyncedFilter(self.filter, self.path)
+        waiting = cuckood.AsyncClient(self.server.url).filter("guests")
+        with self.assertRaisesRegex(TypeError, "AsyncFilter is no filter of a Client"):
+            cuckood.SyncedFilter(waiting, self.path)
         for wrong in ({"every": 0}, {"jitter": 1}, {"jitter": -0.1}):
             with self.assertRaises(ValueError):
                 cuckood.SyncedFilter(self.filter, self.path, **wrong)

@@ -62,6 +62,11 @@ class SyncedFilter:
         self, filter: Filter, path: str | os.PathLike[str], *, every: Seconds = 60.0, jitter: float = 0.1,
         max_age: Seconds | None = None, key: bytes | None = None,
     ) -> None:
+        if not isinstance(filter, Filter):
+            raise TypeError(
+                f"{type(filter).__name__} is no filter of a Client, which SyncedFilter takes, also in asyncio code: "
+                "its questions wait for nothing but the first download and what confirm asks"
+            )
         if not 0 <= jitter < 1:
             raise ValueError(f"jitter is {jitter}: 0 and more, and less than 1, is allowed")
         if not seconds(every) > 0:
