@@ -130,6 +130,28 @@ class Calls(Served):
 
         asyncio.run(calls())
 
+    def test_a_dump_is_asked_for_again_where_no_connection_was_made(self):
+        self.client().filter("later").create(capacity=10)
+        refused = iter([True, True, False])
+
+        def answer(request):
+            if next(refused):
+                raise httpx.ConnectError("refused")
+            return httpx.Response(200, content=b"dump", headers={"etag": "1"})
+
+        later = self.client(http=httpx.Client(transport=httpx.MockTransport(answer))).filter("later")
+        with later.dump() as pieces:
+            self.assertEqual(b"".join(pieces), b"dump")
+        # Who has an older one asks in its own time, and what may have begun is not sent again.
+        refused = iter([True, False])
+        with self.assertRaises(cuckood.NoAnswerError), later.dump_unless("1"):
+            pass
+        broken = mock.Mock(side_effect=httpx.ReadError("gone"))
+        once = self.client(http=httpx.Client(transport=httpx.MockTransport(broken))).filter("later")
+        with self.assertRaises(cuckood.NoAnswerError), once.dump():
+            pass
+        self.assertEqual(broken.call_count, 1)
+
     def test_patience_may_be_endless(self):
         endless = self.client(patience=float("inf")).filter("endless")
         self.assertEqual(endless.add("ada", create={"capacity": 100}), "added")

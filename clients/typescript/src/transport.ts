@@ -280,12 +280,11 @@ export class Transport {
   async downloadUnless(
     etag: string | undefined, at: string, { signal }: CallOptions,
   ): Promise<Changed | undefined> {
-    const url = this.#pods.current;
     const all = new AbortController();
     const endWith = (ends: AbortSignal | undefined): void =>
       ends?.addEventListener("abort", () => all.abort(ends.reason), { once: true });
     endWith(signal);
-    const begin = async (begins: AbortSignal): Promise<Changed | undefined> => {
+    const begin = async (url: string, begins: AbortSignal): Promise<Changed | undefined> => {
       endWith(begins);
       await this.#reach.check(url);
       const unless: Record<string, string> = etag === undefined ? {} : { "if-none-match": etag };
@@ -296,7 +295,10 @@ export class Transport {
       if (!response.ok) throw problemOf(response.status, response.headers, await response.text());
       return { etag: response.headers.get("etag") ?? undefined, body: response.body ?? new ReadableStream() };
     };
-    return this.#stream("GET", at, url, signal, (ends) => within(this.#options.timeoutSeconds, ends, begin));
+    // Who has an older one asks again in its own time.
+    const patience = etag === undefined ? this.#options.backoff.patience : 0;
+    return this.#stream("GET", at, patience, signal, (url, ends) =>
+      within(this.#options.timeoutSeconds, ends, (begins) => begin(url, begins)));
   }
 
   /** Sends a body of any length. Only bytes can be sent a second time. */
@@ -305,8 +307,7 @@ export class Transport {
     if (content instanceof Uint8Array) {
       return this.send({ method: "PUT", path: at, query, headers, content, repeatable: false, signal });
     }
-    const url = this.#pods.current;
-    return this.#stream("PUT", at, url, signal, async (ends) => {
+    return this.#stream("PUT", at, 0, signal, async (url, ends) => {
       await this.#reach.check(url);
       // fetch takes any iterable of bytes and needs `duplex`; its types know neither.
       const sent = { method: "PUT", headers: { ...this.#options.headers, ...headers }, body: content, duplex: "half" };
@@ -318,18 +319,26 @@ export class Transport {
     });
   }
 
-  /** A request that is made once: its body, or that of its answer, can't be had again. */
+  /** A request that is sent once: its body, or that of its answer, can't be had again. */
   async #stream<T>(
-    method: string, at: string, url: string, given: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>,
+    method: string, at: string, patience: number, given: AbortSignal | undefined,
+    work: (url: string, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     return this.#calls.run(given, async (signal) => {
-      try {
-        return await work(signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        if (error instanceof CuckoodError) throw error;
-        this.#pods.failed(url);
-        throw new NoAnswerError(method, at, error);
+      const attempts = new Attempts({ ...this.#options.backoff, patience }, this.#pods.length);
+      for (;;) {
+        const url = this.#pods.current;
+        let wait: number;
+        try {
+          return await work(url, signal);
+        } catch (error) {
+          signal.throwIfAborted();
+          if (error instanceof CuckoodError) throw error;
+          this.#pods.failed(url);
+          if (patience === 0) throw new NoAnswerError(method, at, error);
+          wait = attempts.afterSilence({ method, path: at, repeatable: false }, error);
+        }
+        await pause(wait, signal);
       }
     });
   }

@@ -121,6 +121,22 @@ test("a client is reached where it is told, or not at all", async () => {
   assert.throws(() => new Client({ maxInFlight: 0 }), RangeError);
 });
 
+test("a dump is asked for again where no connection was made", async () => {
+  let refused = 2;
+  const code = { value: "ECONNREFUSED" };
+  const refusing = async () => {
+    if (refused-- > 0) throw new TypeError("fetch failed", { cause: { code: code.value } });
+    return new Response("dump");
+  };
+  const later = new Client({ fetch: refusing as never }).filter("later");
+  assert.equal(await new Response(await later.dump()).text(), "dump");
+  // Who has an older one asks in its own time, and what may have begun is not sent again.
+  refused = 1;
+  await assert.rejects(later.dumpUnless('"1"'), NoAnswerError);
+  [refused, code.value] = [1, "ECONNRESET"];
+  await assert.rejects(later.dump(), NoAnswerError);
+});
+
 test("what is an entry is not taken for an item, nor an item for an entry", async () => {
   const people = client.filter("words");
   await people.create({ capacity: 100, value_bits: 8 });

@@ -177,10 +177,10 @@ class Transport:
         self, method: str, at: str, content: bytes | None, idempotency_key: str | None,
         headers: dict[str, str] | None = None,
     ) -> Any:
-        key = {"idempotency-key": idempotency_key} if idempotency_key is not None else {
-            "idempotency-key": uuid.uuid4().hex, "idempotency-key-lifetime": self._lifetime,
         if idempotency_key is not None and not (0 < len(idempotency_key) <= 255 and is_visible(idempotency_key)):
             raise ValueError(f"idempotency_key is {idempotency_key!r}: 1 to 255 visible ASCII characters are allowed")
+        key = {"idempotency-key": idempotency_key} if idempotency_key is not None else {
+            "idempotency-key": uuid.uuid4().hex, "idempotency-key-lifetime": self._lifetime,
         }
         sent = {**key, **(headers or {})}
         if content is not None:
@@ -259,15 +259,22 @@ class Transport:
 
     @contextmanager
     def _answer(self, at: str, asked: dict[str, str]) -> Iterator[httpx.Response]:
+        # Who has an older one asks again in its own time.
+        backoff = Backoff(0.0) if asked else self._backoff
         # Compressed on the way a dump has another ETag and no length, and is hardly shorter.
         asked = {"accept-encoding": "identity", **asked}
-        http, url, headers = self._here.http, self._pods.current, {**self._headers, **self._asked(), **asked}
-        request = http.build_request("GET", url + at, headers=headers, timeout=self._timeout)
-        try:
-            response = http.send(request, stream=True)
-        except httpx.RequestError as error:
-            self._pods.failed(url)
-            raise NoAnswerError("GET", at, error) from error
+        http, headers = self._here.http, {**self._headers, **self._asked(), **asked}
+        attempts, once = Attempts(backoff, len(self._pods)), Request("GET", at, repeatable=False)
+        while True:
+            url = self._pods.current
+            request = http.build_request("GET", url + at, headers=headers, timeout=self._timeout)
+            try:
+                response = http.send(request, stream=True)
+                break
+            except httpx.RequestError as error:
+                self._pods.failed(url)
+                pause = attempts.after_silence(once, error)
+            time.sleep(pause)
         try:
             if not response.is_success and response.status_code != httpx.codes.NOT_MODIFIED:
                 response.read()
