@@ -213,6 +213,18 @@ class Imports(Served):
                     packed.import_items(source)
         self.assertEqual(packed.info().items, 0)
 
+    def test_an_item_with_a_lone_surrogate_is_refused_by_its_name(self):
+        target = self.client().filter("surrogates")
+        target.create(capacity=100)
+        lone = "x\ud800"
+        for call in (
+            lambda: target.add(lone), lambda: target.exists_many(["a", lone]), lambda: target.add_many([b"a", lone]),
+            lambda: target.import_items(["a", lone]), lambda: target.import_items([{"item": lone}]),
+        ):
+            with self.assertRaisesRegex(ValueError, r"^'x\\ud800' is no item: it has a lone surrogate"):
+                call()
+        self.assertEqual(target.info().items, 0)
+
     def test_a_dictionary_has_entries(self):
         values = self.client().filter("from-dictionaries")
         values.create(capacity=1000, value_bits=12, fingerprint_bits=32)
@@ -370,7 +382,7 @@ class Crowds(Served):
 
         async def mixed(client):
             picky = client.filter("picky")
-            items = ["ada", 2**70, "grace", "x" * 90_000, "alan"]
+            items = ["ada", 2**70, "grace", "x" * 90_000, "alan", "x\ud800"]
             return [
                 await asyncio.gather(*(call(item) for item in items), return_exceptions=True)
                 for call in (picky.add, picky.exists)
@@ -381,6 +393,7 @@ class Crowds(Served):
         self.assertEqual(sent, 8)
         for results, good in ((added, "added"), (found, True)):
             self.assertEqual([results[at] for at in (0, 2, 4)], [good] * 3)
+            self.assertRegex(str(results[5]), "lone surrogate")
             for at in (1, 3):
                 self.assertIsInstance(results[at], cuckood.InvalidRequest)
                 self.assertEqual(results[at].errors[0].pointer, "/items/0")

@@ -36,6 +36,9 @@ const SMALLER_PASS = new Set([
 // Room for the other fields of a body.
 const BODY_BYTES = 64 << 10;
 
+// With the flag u those of a pair are one character.
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
 /** What a batch is of. */
 export type Named = "items" | "entries";
 
@@ -112,7 +115,10 @@ function inBase64(item: unknown): string {
 
 /** An item as a line of NDJSON, without its end. */
 export function line(item: unknown): string {
-  if (typeof item === "string") return JSON.stringify(item);
+  if (typeof item === "string") {
+    if (!LONE_SURROGATE.test(item)) return JSON.stringify(item);
+    throw new TypeError(`${said(item)} is no item: it has a lone surrogate, which UTF-8 does not encode; add bytes`);
+  }
   // Its digits are the item, so no number of JSON has to hold it.
   if (typeof item === "bigint") return `"${item}"`;
   if (typeof item === "number") {

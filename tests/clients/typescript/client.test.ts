@@ -121,6 +121,19 @@ test("a client is reached where it is told, or not at all", async () => {
   assert.throws(() => new Client({ maxInFlight: 0 }), RangeError);
 });
 
+test("an item with a lone surrogate fails alone and by its name", async () => {
+  const words = client.filter("surrogates");
+  await words.create({ capacity: 100 });
+  const named = /"x\\ud800" is no item: it has a lone surrogate/;
+  const told = await Promise.allSettled(["a", "x\ud800", "\ud83d\ude00"].map((it) => words.exists(it)));
+  assert.deepEqual(told.map((it) => it.status), ["fulfilled", "rejected", "fulfilled"]);
+  assert.match(String((told[1] as PromiseRejectedResult).reason), named);
+  await assert.rejects(words.addMany(["a", "x\ud800"]), named);
+  await assert.rejects(words.addMany([Uint8Array.of(1), "x\ud800"]), named);
+  await assert.rejects(words.importItems(["a", "x\ud800"]), /TypeError: line 2: "x\\ud800" is no item/);
+  assert.equal((await words.info()).items, 0);
+});
+
 test("a dump is asked for again where no connection was made", async () => {
   let refused = 2;
   const code = { value: "ECONNREFUSED" };

@@ -133,7 +133,15 @@ def line(item: object) -> bytes:
     """An item as a line of NDJSON, without its end."""
     if isinstance(item, bool) or not isinstance(item, (str, int)):
         raise TypeError(f"{item!r} is no item: an item is a str, an int or bytes")
-    return as_json(item)
+    try:
+        return as_json(item)
+    except UnicodeEncodeError:
+        raise no_utf8(item) from None
+
+
+def no_utf8(item: object) -> ValueError:
+    """The error of a string that has half of a pair alone."""
+    return ValueError(f"{item!r} is no item: it has a lone surrogate, which UTF-8 does not encode; pass bytes")
 
 
 def body(items: Sequence[bytes], fields: bytes, named: str) -> bytes:

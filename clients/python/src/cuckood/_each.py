@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from io import BufferedReader
 from typing import IO
 
-from ._batches import Line, entries_of, entry_line, line
+from ._batches import Line, entries_of, entry_line, line, no_utf8
 from ._models import ImportBody
 
 Progress = Callable[[ImportBody], object]
@@ -103,7 +103,10 @@ def _text(item: Line, *, is_first: bool) -> bytes | None:
         if not item:
             # A blank line would be skipped.
             return None
-        said = item.encode()
+        try:
+            said = item.encode()
+        except UnicodeEncodeError:
+            raise no_utf8(item) from None
     elif isinstance(item, bytes):
         said = item
     else:
