@@ -213,6 +213,19 @@ class Imports(Served):
                     packed.import_items(source)
         self.assertEqual(packed.info().items, 0)
 
+    def test_a_file_of_utf_16_is_refused(self):
+        target = self.client().filter("utf-16")
+        target.create(capacity=100)
+        for name, content in (
+            ("little.txt", "ada\n".encode("utf-16")), ("big.ndjson", codecs.BOM_UTF16_BE + '"ada"\n'.encode("utf-16-be")),
+            ("packed.gz", gzip.compress("ada\n".encode("utf-16"))),
+        ):
+            path = pathlib.Path(self.directory.name) / name
+            path.write_bytes(content)
+            with self.subTest(name), self.assertRaisesRegex(ValueError, f"{name} is UTF-16: convert it to UTF-8"):
+                target.import_file(path)
+        self.assertEqual(target.info().items, 0)
+
     def test_an_item_with_a_lone_surrogate_is_refused_by_its_name(self):
         target = self.client().filter("surrogates")
         target.create(capacity=100)

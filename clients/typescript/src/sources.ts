@@ -251,6 +251,9 @@ export async function linesOfFile(file: string | URL): Promise<Lines> {
   try {
     // From where the file is, and not from its beginning, as a pipe has none.
     const { bytesRead } = await opened.read(start, 0, start.length, null);
+    if (beginsWith(start, [0xff, 0xfe]) || beginsWith(start, [0xfe, 0xff])) {
+      throw new TypeError(`${String(file)} is UTF-16: convert it to UTF-8`);
+    }
     const packed = opened.createReadStream();
     if (bytesRead > 0) packed.unshift(start.subarray(0, bytesRead));
     const bytes = beginsWith(start, GZIP) ? pipeline(packed, createGunzip(), () => {}) : packed;

@@ -298,6 +298,12 @@ test("what is packed is refused where only a file is unpacked", async () => {
   assert.equal((await packed.importItems(createReadStream(gz).pipe(createGunzip()))).added, LINES);
 });
 
+test("a file of UTF-16 is refused", async () => {
+  for (const bytes of [Buffer.from("\ufeffada\n", "utf16le"), Buffer.from("\ufeffada\n", "utf16le").swap16()]) {
+    await assert.rejects(client.filter("utf-16").importFile(written("utf-16.txt", bytes)), /utf-16.txt is UTF-16: convert it to UTF-8/);
+  }
+});
+
 test("what a slow source has given is not kept back", async () => {
   const limits = { lines: 1000, bytes: 1 << 20, seconds: 0.02 };
   const pausing = async function* <T>(pieces: T[]) {

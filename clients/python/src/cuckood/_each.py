@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from io import BufferedReader
-from typing import IO
 
 from ._batches import Line, entries_of, entry_line, line, no_utf8
 from ._models import ImportBody
@@ -29,6 +28,7 @@ _GZIP = b"\x1f\x8b"
 # How what gzip has packed begins, as it is and decoded as UTF-8 or Latin-1.
 _PACKED = (b"\x1f\x8b\b", "\x1f\ufffd\b".encode(), "\x1f\x8b\b".encode())
 _BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,9 @@ def file_chunks(file: BufferedReader, skip: int) -> Iterator[Chunk]:
     """Chunks of a file's lines, without the first `skip`."""
     name = os.fsdecode(file.name).lower().removesuffix(".gz")
     is_gzip = file.peek(len(_GZIP)).startswith(_GZIP)
-    lines: IO[bytes] = gzip.open(file) if is_gzip else file  # type: ignore[assignment]
+    lines = gzip.GzipFile(fileobj=file) if is_gzip else file
+    if lines.peek(len(_UTF16[0])).startswith(_UTF16):
+        raise ValueError(f"{os.fsdecode(file.name)} is UTF-16: convert it to UTF-8")
     if name.endswith((".ndjson", ".jsonl")):
         yield from chunks(map(JsonLine, _without_bom(lines)), skip)
     else:
