@@ -71,7 +71,11 @@ export class Client {
   constructor(...given: [(string | URL | readonly string[] | ClientOptions)?, ClientOptions?]) {
     const options = checked(given.length === 0 ? {} : asOptions(given[0], given[1]));
     const urls = options.url ?? (process.env["CUCKOOD_SERVER"] || "http://127.0.0.1:8080").split(",");
-    const key = options.apiKey ?? process.env["CUCKOOD_API_KEY"];
+    // What is read from a file ends with its line.
+    const key = (options.apiKey ?? process.env["CUCKOOD_API_KEY"])?.trim();
+    if (key !== undefined && !/^[!-~]*$/.test(key)) {
+      throw new TypeError("apiKey has other characters than visible ASCII: give it as `cuckood keys add` printed it");
+    }
     const headers = Object.fromEntries(new Headers(options.headers));
     this.#transport = new Transport({
       pods: new Pods(typeof urls === "string" ? urls.split(",") : urls),

@@ -7,7 +7,11 @@ export class Pods {
   constructor(urls: readonly string[]) {
     this.#urls = urls.map((url) => {
       const given = url.trim();
-      return new URL(given.includes("://") ? given : `http://${given}`).href.replace(/\/+$/, "");
+      const address = given.includes("://") ? given : `http://${given}`;
+      if (!/^https?:/i.test(address) || !isUrl(address)) {
+        throw new TypeError(`${JSON.stringify(given)} is no address of a server, such as http://127.0.0.1:8080`);
+      }
+      return new URL(address).href.replace(/\/+$/, "");
     });
   }
 
@@ -23,6 +27,14 @@ export class Pods {
   /** Turns to the next one, unless another request has done so. */
   failed(url: string): void {
     if (url === this.current) this.#at = (this.#at + 1) % this.#urls.length;
+  }
+}
+
+function isUrl(address: string): boolean {
+  try {
+    return Boolean(new URL(address));
+  } catch {
+    return false;
   }
 }
 

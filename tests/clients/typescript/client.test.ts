@@ -119,6 +119,23 @@ test("a client is reached where it is told, or not at all", async () => {
   assert.throws(() => new Client({ timeout: 1 } as never), /timeout is no option/);
   assert.throws(() => new Client({ timeoutSeconds: Number.NaN }), RangeError);
   assert.throws(() => new Client({ maxInFlight: 0 }), RangeError);
+  for (const none of ["ftp://x", "http://127.0.0.1:99999", "http://a b"]) {
+    assert.throws(() => new Client(none), (error) => error instanceof TypeError && error.message.includes(`"${none}" is no address`));
+  }
+});
+
+test("a key that no header can have is refused and not printed", async () => {
+  for (const apiKey of ["\u00fcmlaut", "sec ret", "sec\nret"]) {
+    assert.throws(() => new Client({ apiKey }), (error) =>
+      error instanceof TypeError && /other characters than visible ASCII/.test(error.message) && !error.message.includes(apiKey));
+  }
+  let sent: string | null = "";
+  const fetching = async (_: unknown, init?: RequestInit) => {
+    sent = new Headers(init?.headers).get("authorization");
+    return new Response("{}");
+  };
+  await new Client({ apiKey: " a-key\n", fetch: fetching as typeof fetch }).filter("a").info();
+  assert.equal(sent, "Bearer a-key");
 });
 
 test("an item with a lone surrogate fails alone and by its name", async () => {
