@@ -49,7 +49,7 @@ export class Coalescer<Item> {
 async function settle<Item>(asked: Single<Item>[], send: SendAll<Item>): Promise<void> {
   const gone = new AbortController();
   const leave = (): void => {
-    if (asked.every((it) => it.signal?.aborted)) gone.abort();
+    if (asked.every((it) => it.signal?.aborted)) gone.abort(asked[0]?.signal?.reason);
   };
   const forget = asked.map((it) => onAbort(it.signal, leave));
   leave();

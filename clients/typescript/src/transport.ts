@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, encoded } from "./batches.js";
-import { Calls, pause, within } from "./calls.js";
+import { Calls, onAbort, pause, within } from "./calls.js";
 import { Coalescer, type SendAll } from "./coalescer.js";
 import { Connections, type Fetch } from "./connections.js";
 import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
@@ -125,6 +125,12 @@ export class Transport {
   async #attempt<T>(request: Request, signal: AbortSignal): Promise<T> {
     const attempts = new Attempts(this.#options.backoff, this.#pods.length);
     const attempted = { repeatable: true, ...request };
+    let last: unknown;
+    // Who ends the call is told what it waited for.
+    onAbort(signal, () => {
+      const { reason } = signal;
+      if (reason instanceof Error && reason.cause === undefined) Reflect.set(reason, "cause", last);
+    });
     for (;;) {
       const url = this.#pods.current;
       let wait: number;
@@ -135,11 +141,13 @@ export class Transport {
         if (problem.code === "invalid_position" && this.#positions.forget()) continue;
         if (attempts.turnsAway(problem)) this.#pods.failed(url);
         wait = attempts.afterProblem(attempted, problem);
+        last = problem;
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof CuckoodError) throw error;
         this.#pods.failed(url);
         wait = attempts.afterSilence(attempted, error);
+        last = error;
       }
       await pause(wait, signal);
     }

@@ -167,6 +167,13 @@ test("a dump is asked for again where no connection was made", async () => {
   await assert.rejects(later.dump(), NoAnswerError);
 });
 
+test("an end during attempts has the last failure as its cause", async () => {
+  const nobody = new Client("http://127.0.0.1:1").filter("a");
+  const ended = await nobody.exists("a", { signal: AbortSignal.timeout(300) }).catch((error: unknown) => error);
+  assert.equal((ended as Error).name, "TimeoutError");
+  assert.match(String((ended as Error).cause), /fetch failed|ECONNREFUSED/);
+});
+
 test("what is an entry is not taken for an item, nor an item for an entry", async () => {
   const people = client.filter("words");
   await people.create({ capacity: 100, value_bits: 8 });
