@@ -38,8 +38,8 @@ fn what_is_no_command_is_told_and_ends_the_connection() {
     let server = Server::start();
     for (bytes, error) in [
         ("*1\r\n:1\r\n", "expected '$', got ':'"),
-        ("*250017\r\n", "invalid multibulk length"),
-        ("*1\r\n$33554433\r\n", "invalid bulk length"),
+        ("*1048577\r\n", "invalid multibulk length"),
+        ("*1\r\n$536870913\r\n", "invalid bulk length"),
         ("CF.ADD \"k\r\n", "unbalanced quotes in request"),
     ] {
         let mut client = server.connect();
@@ -108,6 +108,42 @@ fn a_command_that_is_too_large_is_refused_and_the_next_one_done() {
         "{text}"
     );
     assert_eq!(client.reply(), b"+PONG\r\n");
+}
+
+#[test]
+fn a_client_that_sends_far_too_much_at_once_learns_how_much_is_allowed() {
+    let mut setup = Setup::default();
+    setup.limits.max_batch_items = 10;
+    let server = Server::with(setup);
+    let too_many = "ERR a command has at most 26 words on this server (16 more than --max-batch-items); send fewer items at once";
+    let too_large = "ERR a command has at most 33554432 bytes on this server (--max-body-bytes); send fewer items at once";
+    let wide = |words: usize| {
+        let mut command = format!("*{words}\r\n$10\r\nCF.MEXISTS\r\n").into_bytes();
+        command.extend(b"$1\r\nk\r\n".repeat(words - 1));
+        command
+    };
+    let word = vec![b'x'; (32 << 20) + 1];
+    let mut client = server.connect();
+    for (large, error) in [
+        (wide(26), "ERR the command has 24 items, 10 are allowed"),
+        (wide(27), too_many),
+        (wide(1 << 20), too_many),
+        (command(&[&b"CF.ADD"[..], b"k", &word]), too_large),
+    ] {
+        // What is before it and behind it is answered in order.
+        client.send(&[command(&["ECHO", "a"]), large, command(&["ECHO", "b"])].concat());
+        assert_eq!(client.reply(), b"$1\r\na\r\n");
+        let reply = client.reply().escape_ascii().to_string();
+        assert!(reply.starts_with(&format!("-{error}")), "{reply}");
+        assert_eq!(client.reply(), b"$1\r\nb\r\n");
+    }
+    // A transaction that lacks it is not done.
+    client.expect("MULTI", "+OK\\r\\n");
+    client.expect("CF.ADD k a", "+QUEUED\\r\\n");
+    client.send(&wide(27));
+    assert!(client.reply().starts_with(b"-ERR a command has at most"));
+    assert!(client.tell("EXEC").starts_with("-EXECABORT"));
+    client.expect("CF.EXISTS k a", ":0\\r\\n");
 }
 
 #[test]

@@ -206,8 +206,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
 
     fn unknown(&self) -> Bounds {
         Bounds {
-            words: UNKNOWN_WORDS.min(self.known.words),
-            word_bytes: UNKNOWN_WORD_BYTES.min(self.known.word_bytes),
+            words: UNKNOWN_WORDS,
+            word_bytes: UNKNOWN_WORD_BYTES.min(self.known.kept_bytes),
             is_known: false,
             ..self.known
         }
@@ -217,6 +217,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
     fn hold(&mut self) {
         let bytes = self.decoder.memory();
         if bytes <= FREE_BYTES {
+            // One that is dropped may have held more.
+            self.held = None;
             return;
         }
         let bodies = &self.service.app.admission.bodies;

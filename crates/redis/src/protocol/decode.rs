@@ -24,15 +24,19 @@ const READ_BYTES: usize = 64 << 10;
 /// What a byte is that begins a handshake of TLS.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// What one command may have.
+/// What one command may have. What is over a bound of a kept command is read to its
+/// end and dropped, so that its client learns why; what is over one of a readable
+/// command ends the connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Words, the name included.
+    /// Words of a readable command, the name included.
     pub(crate) words: usize,
-    /// Bytes of one word.
+    /// Bytes of one word of it.
     pub(crate) word_bytes: usize,
-    /// Bytes of all of them; a command with more is read and dropped.
-    pub(crate) command_bytes: usize,
+    /// Words of a kept command.
+    pub(crate) kept_words: usize,
+    /// Bytes of all words of it.
+    pub(crate) kept_bytes: usize,
     /// Whether its client has said who it is, or need not.
     pub(crate) is_known: bool,
 }
@@ -40,13 +44,19 @@ pub(crate) struct Bounds {
 /// Words that a command may have beside its items.
 const OTHER_WORDS: usize = 16;
 
+/// Words of a command, and bytes of a word, that are read of who is known, kept or not.
+const READABLE_WORDS: usize = 1 << 20;
+const READABLE_WORD_BYTES: usize = 512 << 20;
+
 impl Bounds {
     /// For clients who have said who they are: items, and bytes, of a command.
     pub(crate) fn of_known(items: usize, bytes: usize) -> Bounds {
+        let kept_words = items.saturating_add(OTHER_WORDS);
         Bounds {
-            words: items.saturating_add(OTHER_WORDS),
-            word_bytes: bytes,
-            command_bytes: bytes,
+            words: kept_words.max(READABLE_WORDS),
+            word_bytes: bytes.max(READABLE_WORD_BYTES),
+            kept_words,
+            kept_bytes: bytes,
             is_known: true,
         }
     }
@@ -68,6 +78,8 @@ pub(crate) enum Decoded {
 /// Why a command was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dropped {
+    /// It has more words than a command may have.
+    TooManyWords,
     /// It has more bytes than a command may have.
     TooLarge,
     /// There was no memory for it.
@@ -277,6 +289,9 @@ impl Decoder {
                         }
                         self.under_way = 0;
                         self.state = State::Words { left: words };
+                        if words > bounds.kept_words {
+                            self.drop_command(Dropped::TooManyWords);
+                        }
                     }
                     Some(&TLS_HANDSHAKE) => return Err(Malformed::Foreign),
                     Some(_) => return self.find_line(scanned),
@@ -301,7 +316,7 @@ impl Decoder {
                     self.at = next;
                     self.under_way += length;
                     self.state = State::Word { left, length };
-                    if self.under_way > bounds.command_bytes {
+                    if self.under_way > bounds.kept_bytes {
                         self.drop_command(Dropped::TooLarge);
                     }
                 }

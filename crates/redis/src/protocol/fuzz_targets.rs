@@ -9,15 +9,16 @@ use redis::Value;
 /// ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parsed {
-    pub(super) commands: Vec<Option<Vec<Vec<u8>>>>,
+    pub(super) commands: Vec<Result<Vec<Vec<u8>>, Dropped>>,
     pub(super) malformed: Option<Malformed>,
     is_within_command: bool,
 }
 
 pub(super) const BOUNDS: Bounds = Bounds {
-    words: 100,
-    word_bytes: 1000,
-    command_bytes: 4000,
+    words: 200,
+    word_bytes: 5000,
+    kept_words: 100,
+    kept_bytes: 4000,
     is_known: true,
 };
 
@@ -36,10 +37,7 @@ pub(super) fn decode<'a>(
         loop {
             match decoder.decode(bounds, most) {
                 Decoded::Incomplete => break,
-                Decoded::Dropped(why) => {
-                    assert_eq!(why, Dropped::TooLarge);
-                    outcome.commands.push(None);
-                }
+                Decoded::Dropped(why) => outcome.commands.push(Err(why)),
                 Decoded::Commands(batch) => {
                     assert!((1..=most).contains(&batch.len()));
                     for index in 0..batch.len() {
@@ -50,7 +48,7 @@ pub(super) fn decode<'a>(
                         let words: Vec<_> = words.iter().map(<[u8]>::to_vec).collect();
                         let kept = kept.into_batch();
                         assert!(kept.command(0).iter().eq(words.iter().map(Vec::as_slice)));
-                        outcome.commands.push(Some(words));
+                        outcome.commands.push(Ok(words));
                     }
                     decoder.recycle(batch);
                 }
@@ -87,6 +85,16 @@ pub(super) fn judged(mut bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
     commands
 }
 
+/// What becomes of a command that is read to its end.
+pub(super) fn kept(words: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Dropped> {
+    let bytes: usize = words.iter().map(Vec::len).sum();
+    match (words.len() > BOUNDS.kept_words, bytes > BOUNDS.kept_bytes) {
+        (true, _) => Err(Dropped::TooManyWords),
+        (false, true) => Err(Dropped::TooLarge),
+        (false, false) => Ok(words),
+    }
+}
+
 /// Bytes that a client sends: however they are cut, and however many commands
 /// are taken at once, the same commands come of them, and they end the same way.
 /// What another parser takes for commands is the same here.
@@ -106,11 +114,9 @@ pub(crate) fn resp(bytes: &[u8]) {
     let before_auth = decode(bytes.chunks(length), &unknown, 1);
     let shared = before_auth.commands.len();
     assert_eq!(Some(&*before_auth.commands), whole.commands.get(..shared));
-    for (command, judged) in whole.commands.iter().zip(judged(bytes)) {
+    for (command, judged) in whole.commands.into_iter().zip(judged(bytes)) {
         // One that is dropped is one for the judge, too.
-        if let Some(command) = command {
-            assert_eq!(command, &judged);
-        }
+        assert_eq!(command, kept(judged));
     }
 }
 
@@ -128,6 +134,8 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         ("line", "cf.add \"k\\x41\" 'it''s'\r\nping\n"),
         ("http", "POST /x HTTP/1.1\r\nHost: x\r\n\r\nPING\r\n"),
         ("long", &long.repeat(6)),
+        ("wide", &format!("*101\r\n{}PING\r\n", "$1\r\nx\r\n".repeat(101))),
+        ("wide-word", &format!("*1\r\n$4500\r\n{}\r\nPING\r\n", "x".repeat(4500))),
         ("wrong", "*2\r\n$4\r\nPING\r\n:3\r\n"),
         ("huge", "*99999999999999999999999\r\n"),
         ("negative", "*-1\r\n*1\r\n$-1\r\n"),

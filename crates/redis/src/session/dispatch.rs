@@ -8,7 +8,7 @@ use crate::commands::errors::{self, NO_AUTH};
 use crate::commands::items::ItemVerb;
 use crate::commands::table::{Keys, Spec, Verb, find};
 use crate::protocol::batch::{Batch, Words};
-use crate::protocol::decode::Dropped;
+use crate::protocol::decode::{Bounds, Dropped};
 use crate::server::listen::polls::{Work, note_work};
 use std::time::{Duration, Instant};
 
@@ -61,10 +61,16 @@ impl Session {
         if let Some(transaction) = &mut self.transaction {
             transaction.refuse();
         }
-        let most = self.service.app.admission.limits.max_body_bytes;
+        let limits = &self.service.app.admission.limits;
+        let most = Bounds::of_known(limits.max_batch_items, limits.max_body_bytes);
         self.replies.error(&match why {
+            Dropped::TooManyWords => format!(
+                "ERR a command has at most {} words on this server (16 more than --max-batch-items); send fewer items at once",
+                most.kept_words
+            ),
             Dropped::TooLarge => format!(
-                "ERR a command has at most {most} bytes on this server (--max-body-bytes); send fewer items at once"
+                "ERR a command has at most {} bytes on this server (--max-body-bytes); send fewer items at once",
+                most.kept_bytes
             ),
             Dropped::NoMemory => "TRYAGAIN the commands in memory have reached their bound (--max-buffered-bytes); nothing was done".to_owned(),
         });

@@ -1,4 +1,4 @@
-use super::super::fuzz_targets::{BOUNDS, Parsed, decode, judged, resp};
+use super::super::fuzz_targets::{BOUNDS, Parsed, decode, judged, kept, resp};
 use super::super::lines::MAX_LINE_BYTES;
 use super::*;
 use proptest::prelude::*;
@@ -27,9 +27,12 @@ fn what_is_no_command_ends_the_connection_in_the_words_of_redis() {
     for (text, words) in [
         ("*x\r\n", "invalid multibulk length"),
         ("*+1\r\n", "invalid multibulk length"),
-        ("*101\r\n", "invalid multibulk length"),
+        ("*201\r\n", "invalid multibulk length"),
         ("*1\n", "invalid multibulk length"),
-        ("*1\r\n$1001\r\n", "invalid bulk length"),
+        ("*1\r\n$5001\r\n", "invalid bulk length"),
+        // Also where the command is dropped.
+        ("*101\r\n$5001\r\n", "invalid bulk length"),
+        ("*101\r\n$1\r\nab\r\n", "invalid bulk length"),
         ("*1\r\n$-1\r\n", "invalid bulk length"),
         ("*1\r\n$\r\n", "invalid bulk length"),
         ("*1\r\n$1\r\nab\r\n", "invalid bulk length"),
@@ -64,8 +67,8 @@ fn before_a_client_is_known_it_sends_little() {
     let bounds = Bounds {
         words: 10,
         word_bytes: 16384,
-        command_bytes: 1 << 20,
         is_known: false,
+        ..Bounds::of_known(100, 1 << 20)
     };
     for (text, words) in [
         ("*11\r\n", "unauthenticated multibulk length"),
@@ -80,18 +83,52 @@ fn before_a_client_is_known_it_sends_little() {
 fn commands_before_one_that_is_none_are_handed_over() {
     let outcome = of(b"*1\r\n$4\r\nPING\r\n*0\r\n\r\n  \nping\r\n*x\r\n");
     let words = [b"PING".to_vec(), b"ping".to_vec()];
-    let commands: Vec<_> = words.into_iter().map(|word| Some(vec![word])).collect();
+    let commands: Vec<_> = words.into_iter().map(|word| Ok(vec![word])).collect();
     assert_eq!(outcome.commands, commands);
     assert_eq!(outcome.malformed, Some(Malformed::ArgumentCount));
 }
 
 #[test]
 fn a_command_that_is_too_large_is_dropped_and_the_next_one_is_read() {
-    let large = vec![vec![b'x'; 900]; 6];
     let ping = vec![b"PING".to_vec()];
-    let bytes = written(&[ping.clone(), large, ping.clone()]);
-    let outcome = of(&bytes);
-    assert_eq!(outcome.commands, [Some(ping.clone()), None, Some(ping)]);
+    for (large, why) in [
+        (vec![vec![b'x'; 900]; 6], Dropped::TooLarge),
+        (vec![vec![b'x'; 4500]], Dropped::TooLarge),
+        (vec![b"x".to_vec(); 101], Dropped::TooManyWords),
+        (vec![vec![b'x'; 90]; 101], Dropped::TooManyWords),
+    ] {
+        let bytes = written(&[ping.clone(), large, ping.clone()]);
+        let outcome = of(&bytes);
+        let expected = [Ok(ping.clone()), Err(why), Ok(ping.clone())];
+        assert_eq!(outcome.commands, expected);
+    }
+}
+
+#[test]
+fn what_is_too_large_from_its_beginning_takes_no_memory() {
+    let bounds = Bounds::of_known(10, 100);
+    let ping = vec![b"PING".to_vec()];
+    for (large, why) in [
+        (vec![b"x".to_vec(); READABLE_WORDS], Dropped::TooManyWords),
+        (vec![vec![b'x'; 4 << 20]; 2], Dropped::TooLarge),
+    ] {
+        let mut decoder = Decoder::new();
+        let mut dropped = None;
+        for piece in written(&[large, ping.clone()]).chunks(READ_BYTES) {
+            assert!(dropped.is_none());
+            decoder.room().extend_from_slice(piece);
+            decoder.note_read(piece.len());
+            match decoder.decode(&bounds, 10) {
+                Decoded::Incomplete => {}
+                other => dropped = Some(other),
+            }
+            let places = decoder.arguments.capacity() * size_of::<Range<usize>>();
+            assert!(decoder.room().capacity() + places <= 4 * READ_BYTES);
+            assert_eq!(decoder.memory() == 0, dropped.is_none());
+        }
+        assert_eq!(dropped, Some(Decoded::Dropped(why)));
+        assert!(matches!(decoder.decode(&bounds, 10), Decoded::Commands(_)));
+    }
 }
 
 #[test]
@@ -142,7 +179,8 @@ fn announced_bytes_take_no_memory() {
     let bounds = Bounds {
         words: 1 << 20,
         word_bytes: 1 << 30,
-        command_bytes: 1 << 30,
+        kept_words: 1 << 20,
+        kept_bytes: 1 << 30,
         is_known: true,
     };
     let mut decoder = Decoder::new();
@@ -159,7 +197,7 @@ fn announced_bytes_take_no_memory() {
 fn a_large_command_leaves_no_memory_behind() {
     let bounds = Bounds {
         word_bytes: 1 << 24,
-        command_bytes: 1 << 24,
+        kept_bytes: 1 << 24,
         ..BOUNDS
     };
     let bytes = written(&[vec![vec![b'x'; 1 << 22]]]);
@@ -181,7 +219,14 @@ fn a_large_command_leaves_no_memory_behind() {
 
 fn commands() -> impl Strategy<Value = Vec<Vec<Vec<u8>>>> {
     let word = prop::collection::vec(any::<u8>(), 0..40);
-    prop::collection::vec(prop::collection::vec(word, 1..6), 0..20)
+    let long = (990..2010usize, any::<u8>()).prop_map(|(length, of)| vec![of; length]);
+    let command = prop_oneof![
+        8 => prop::collection::vec(word, 1..6),
+        1 => prop::collection::vec(long, 1..6),
+        1 => (90..=BOUNDS.words).prop_map(|words| vec![b"x".to_vec(); words]),
+        1 => (3990..=BOUNDS.word_bytes).prop_map(|bytes| vec![vec![b'x'; bytes]]),
+    ];
+    prop::collection::vec(command, 0..20)
 }
 
 proptest! {
@@ -190,7 +235,7 @@ proptest! {
         let bytes = written(&commands);
         let outcome = of(&bytes);
         prop_assert_eq!(&judged(&bytes), &commands);
-        let commands: Vec<_> = commands.into_iter().map(Some).collect();
+        let commands: Vec<_> = commands.into_iter().map(kept).collect();
         prop_assert_eq!(outcome.commands, commands);
         prop_assert_eq!(outcome.malformed, None);
     }
