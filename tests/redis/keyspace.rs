@@ -2,7 +2,7 @@
 
 use crate::keyed::Keyed;
 use crate::server::{Server, Setup};
-use crate::wire::Client;
+use crate::wire::{Client, command};
 use cuckood::access::Scope;
 use cuckood::chain::params::Defaults;
 use std::collections::BTreeSet;
@@ -262,7 +262,7 @@ fn filters_end_when_they_are_told_to() {
     client.expect("PEXPIRETIME none", ":-2\\r\\n");
     for (line, error) in [
         ("EXPIRE k x", "ERR value is not an integer or out of range"),
-        ("EXPIRE k 10 NX", "ERR Unsupported option NX"),
+        ("EXPIRE k 10 NY", "ERR Unsupported option NY"),
         (
             "EXPIRE k 99999999999",
             "ERR invalid expire time in \\'expire\\' command",
@@ -282,6 +282,67 @@ fn filters_end_when_they_are_told_to() {
     std::thread::sleep(std::time::Duration::from_millis(80));
     client.expect("TTL k", ":-2\\r\\n");
     client.expect("CF.EXISTS k a", ":0\\r\\n");
+}
+
+#[test]
+fn a_filter_ends_at_another_time_only_where_that_is_wanted() {
+    let server = Server::start();
+    let mut client = server.connect();
+    for command in ["EXPIRE k 1000", "PEXPIRE k 1000000"] {
+        client.expect(&format!("{command} NX"), ":0\\r\\n");
+    }
+    client.expect("CF.ADD k a", ":1\\r\\n");
+    // What never ends ends later than anything.
+    for (line, reply) in [
+        ("EXPIRE k 1000 XX", 0),
+        ("EXPIRE k 1000 GT", 0),
+        ("EXPIRE k -1 XX", 0),
+        ("EXPIREAT k 4000000000 nx", 1),
+        ("EXPIREAT k 4000000001 NX", 0),
+        ("EXPIREAT k 4000000000 GT", 0),
+        ("EXPIREAT k 4000000000 LT", 0),
+        ("PEXPIREAT k 4000000000001 LT", 0),
+        ("PEXPIREAT k 3999999999999 GT", 0),
+        ("PEXPIREAT k 4000000000001 xx Gt", 1),
+        ("PEXPIREAT k 4000000000000 LT XX LT", 1),
+        ("EXPIRE k -1 GT", 0),
+        ("EXPIRE k -1 NX", 0),
+    ] {
+        client.expect(line, &format!(":{reply}\\r\\n"));
+    }
+    client.expect("PEXPIRETIME k", ":4000000000000\\r\\n");
+    for (options, error) in [
+        (
+            "NX XX",
+            "NX and XX, GT or LT options at the same time are not compatible",
+        ),
+        (
+            "GT NX",
+            "NX and XX, GT or LT options at the same time are not compatible",
+        ),
+        (
+            "LT GT",
+            "GT and LT options at the same time are not compatible",
+        ),
+        ("XX ZZ", "Unsupported option ZZ"),
+    ] {
+        client.expect(
+            &format!("PEXPIRE k 10 {options}"),
+            &format!("-ERR {error}\\r\\n"),
+        );
+    }
+    client.expect("PERSIST k", ":1\\r\\n");
+    client.expect("EXPIRE k 1000 LT", ":1\\r\\n");
+    client.expect("EXPIRE k -1 LT", ":1\\r\\n");
+    client.expect("EXISTS k", ":0\\r\\n");
+    // Of many at once one is the first.
+    client.expect("CF.ADD k a", ":1\\r\\n");
+    let mut others: Vec<Client> = (0..8).map(|_| server.connect()).collect();
+    for other in &mut others {
+        other.send(&command(&["EXPIRE", "k", "1000", "NX"]));
+    }
+    let set = others.iter_mut().map(|other| other.reply() == b":1\r\n");
+    assert_eq!(set.filter(|&is_set| is_set).count(), 1);
 }
 
 #[test]

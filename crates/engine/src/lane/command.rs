@@ -34,8 +34,10 @@ pub(crate) enum Command {
         /// Milliseconds since 1970.
         now_ms: u64,
     },
-    /// Have the filter end then, or never.
+    /// Have the filter end then, or never, if it still ends when it is known to.
     SetExpiry {
+        /// When it ends, as far as is known.
+        known: Option<Expiry>,
         /// When it is to end.
         expiry: Option<Expiry>,
         /// Its sizes, for the answer.

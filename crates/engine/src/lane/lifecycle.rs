@@ -36,7 +36,11 @@ impl Lane {
                 true => self.remove(request, &filter),
                 false => refuse(request, Ok(Outcome::NotDue)),
             },
-            Command::SetExpiry { expiry, sizes } => {
+            Command::SetExpiry {
+                known,
+                expiry,
+                sizes,
+            } if known == filter.expiry() => {
                 let described = describe(&filter, expiry, sizes);
                 let mut batch = Batch::of(request, described, &filter);
                 batch.filter_changes.push(FilterChange::Expire {
@@ -54,6 +58,7 @@ impl Lane {
                 self.begin_compaction(request, &filter, share)
             }
             Command::Compact(CompactStep::End) => self.end_compaction(request, &filter),
+            Command::SetExpiry { .. } => refuse(request, Ok(Outcome::Stale)),
             // They are dealt with elsewhere. Were one to come here, its caller
             // would still be told that nothing was done.
             Command::Create(_)

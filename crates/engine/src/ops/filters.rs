@@ -106,16 +106,24 @@ impl Engine {
         self.once(name, key, bytes, kept, set).await
     }
 
-    /// Has a filter end at that moment, in milliseconds since 1970; one that is
-    /// past ends it at once.
+    /// Has a filter end at that moment, in milliseconds since 1970, if its end until
+    /// then allows it; `false`: it does not. A moment that is past ends it at once.
     ///
     /// # Errors
     /// As [`set_ttl`](Self::set_ttl).
-    pub async fn set_end(&self, name: &FilterName, at_ms: u64) -> Result<()> {
+    pub async fn set_end(
+        &self,
+        name: &FilterName,
+        at_ms: u64,
+        allows: impl Fn(Option<u64>) -> bool,
+    ) -> Result<bool> {
         let term = self.state.term(name);
-        let expiry = || ttl::expiry_at(at_ms, self.now_ms()).map(Some);
-        let set = self.set_expiry(name, expiry, Measured::No, None).await;
-        self.confirmed(name, term, set).await.map(drop)
+        let set = self.set_end_if(name, at_ms, allows).await;
+        let is_set = self.confirmed(name, term, set).await?;
+        if !is_set {
+            self.confirm(name, term).await?;
+        }
+        Ok(is_set)
     }
 
     /// Has a filter never end; `false`: it had no end.
@@ -190,14 +198,42 @@ impl Engine {
                 Measured::Yes => self.sizes(&filter).await?,
                 Measured::No => FilterSizes::default(),
             };
-            let expiry = expiry()?;
-            let command = Command::SetExpiry { expiry, sizes };
+            let command = Command::SetExpiry {
+                known: filter.expiry(),
+                expiry: expiry()?,
+                sizes,
+            };
+            let lanes = &self.state.lanes;
+            let changed = lanes.submit(&self.caller, &filter, command, recorder);
+            if let Outcome::Described(filter) = changed.await? {
+                return Ok(filter.info(name));
+            }
+        }
+    }
+
+    async fn set_end_if(
+        &self,
+        name: &FilterName,
+        at_ms: u64,
+        allows: impl Fn(Option<u64>) -> bool,
+    ) -> Result<bool> {
+        loop {
+            let filter = self.find(name).await?;
+            let known = filter.expiry();
+            if !allows(known.map(|expiry| expiry.at_ms)) {
+                return Ok(false);
+            }
+            let command = Command::SetExpiry {
+                known,
+                expiry: Some(ttl::expiry_at(at_ms, self.now_ms())?),
+                sizes: FilterSizes::default(),
+            };
             let changed = self
                 .state
                 .lanes
-                .submit(&self.caller, &filter, command, recorder);
-            if let Outcome::Described(filter) = changed.await? {
-                return Ok(filter.info(name));
+                .submit(&self.caller, &filter, command, None);
+            if changed.await? != Outcome::Stale {
+                return Ok(true);
             }
         }
     }

@@ -73,10 +73,8 @@ pub(crate) fn scan(words: Words<'_>) -> Result<Scan<'_>, &'static str> {
 /// # Errors
 /// In the words of redis.
 pub(crate) fn end(verb: Verb, name: &str, words: Words<'_>, now_ms: u64) -> Result<i64, String> {
+    check_conditions(words)?;
     let given = integer(words.get(2)).ok_or(NOT_AN_INTEGER)?;
-    if words.len() > 3 {
-        return Err(format!("{UNSUPPORTED_OPTION} {}", excerpt(words.get(3))));
-    }
     let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
     let at_ms = match verb {
         Verb::Expire => given
@@ -90,6 +88,69 @@ pub(crate) fn end(verb: Verb, name: &str, words: Words<'_>, now_ms: u64) -> Resu
     at_ms
         .filter(|&at_ms| at_ms <= last)
         .ok_or_else(|| format!("ERR invalid expire time in '{name}' command"))
+}
+
+/// On what it depends whether a filter is to end at another time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    /// It never ends.
+    Never,
+    /// It ends some time.
+    Ends,
+    /// The new end is later.
+    Later,
+    /// The new end is earlier.
+    Earlier,
+}
+
+impl Condition {
+    fn of(word: &[u8]) -> Option<Condition> {
+        let all = [
+            ("nx", Condition::Never),
+            ("xx", Condition::Ends),
+            ("gt", Condition::Later),
+            ("lt", Condition::Earlier),
+        ];
+        let mut all = all.into_iter();
+        all.find_map(|(name, it)| word.eq_ignore_ascii_case(name.as_bytes()).then_some(it))
+    }
+}
+
+fn conditions(words: Words<'_>) -> impl Iterator<Item = Condition> {
+    words.from(3).iter().filter_map(Condition::of)
+}
+
+/// # Errors
+/// A condition is none, or two exclude each other, in the words of redis.
+fn check_conditions(words: Words<'_>) -> Result<(), String> {
+    let mut given = words.from(3).iter();
+    if let Some(word) = given.find(|word| Condition::of(word).is_none()) {
+        return Err(format!("{UNSUPPORTED_OPTION} {}", excerpt(word)));
+    }
+    let has = |wanted| conditions(words).any(|it| it == wanted);
+    let excluding = if has(Condition::Never) && conditions(words).any(|it| it != Condition::Never) {
+        "NX and XX, GT or LT"
+    } else if has(Condition::Later) && has(Condition::Earlier) {
+        "GT and LT"
+    } else {
+        return Ok(());
+    };
+    Err(format!(
+        "ERR {excluding} options at the same time are not compatible"
+    ))
+}
+
+/// Whether a filter that ends at `now_ms`, or never, may end at `end_ms`, both since
+/// 1970.
+pub(crate) fn allows(words: Words<'_>, now_ms: Option<u64>, end_ms: i64) -> bool {
+    // One before 1970 is past as well.
+    let end_ms = u64::try_from(end_ms).unwrap_or(0);
+    conditions(words).all(|condition| match condition {
+        Condition::Never => now_ms.is_none(),
+        Condition::Ends => now_ms.is_some(),
+        Condition::Later => now_ms.is_some_and(|now_ms| end_ms > now_ms),
+        Condition::Earlier => now_ms.is_none_or(|now_ms| end_ms < now_ms),
+    })
 }
 
 /// What the commands say that tell when a filter ends: of one that never does,

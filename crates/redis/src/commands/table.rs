@@ -171,10 +171,10 @@ commands! {
     Copy "copy" -3 Write First Generic "6.2.0" "Is not supported." "source destination [DB destination-db] [REPLACE]";
     Del "del" -2 Admin All Generic "1.0.0" "Deletes filters." "key*";
     Unlink "unlink" -2 Admin All Generic "4.0.0" "Deletes filters." "key*";
-    Expire "expire" -3 Admin First Generic "1.0.0" "Has a filter end in so many seconds." "key seconds";
-    PExpire "pexpire" -3 Admin First Generic "2.6.0" "Has a filter end in so many milliseconds." "key milliseconds";
-    ExpireAt "expireat" -3 Admin First Generic "1.2.0" "Has a filter end at a second since 1970." "key unix-time-seconds";
-    PExpireAt "pexpireat" -3 Admin First Generic "2.6.0" "Has a filter end at a millisecond since 1970." "key unix-time-milliseconds";
+    Expire "expire" -3 Admin First Generic "1.0.0" "Has a filter end in so many seconds." "key seconds [NX] [XX] [GT] [LT]";
+    PExpire "pexpire" -3 Admin First Generic "2.6.0" "Has a filter end in so many milliseconds." "key milliseconds [NX] [XX] [GT] [LT]";
+    ExpireAt "expireat" -3 Admin First Generic "1.2.0" "Has a filter end at a second since 1970." "key unix-time-seconds [NX] [XX] [GT] [LT]";
+    PExpireAt "pexpireat" -3 Admin First Generic "2.6.0" "Has a filter end at a millisecond since 1970." "key unix-time-milliseconds [NX] [XX] [GT] [LT]";
     Ttl "ttl" 2 Read First Generic "1.0.0" "Says in how many seconds a filter ends." "key";
     PTtl "pttl" 2 Read First Generic "2.6.0" "Says in how many milliseconds a filter ends." "key";
     ExpireTime "expiretime" 2 Read First Generic "7.0.0" "Says at which second since 1970 a filter ends." "key";

@@ -294,18 +294,25 @@ impl Session {
             self.replies.integer(0);
             return Ok(());
         };
-        let is_there = match u64::try_from(end) {
+        let allows = |now: Option<u64>| keyspace::allows(words, now, end);
+        let is_done = match u64::try_from(end) {
             Ok(end) if end > engine.now_ms() => {
-                let changed = engine.set_end(&name, end).await;
-                let seconds = (end - engine.now_ms().min(end)).div_ceil(1000);
-                let note = format!("ttl_seconds={seconds}");
-                self.audit(&name, "patch_filter", Some(&note), changed.as_ref().err());
-                found(changed)?.is_some()
+                let changed = engine.set_end(&name, end, allows).await;
+                // Where nothing is changed nobody is told.
+                if !matches!(changed, Ok(false)) {
+                    let seconds = (end - engine.now_ms().min(end)).div_ceil(1000);
+                    let note = format!("ttl_seconds={seconds}");
+                    self.audit(&name, "patch_filter", Some(&note), changed.as_ref().err());
+                }
+                found(changed)?.unwrap_or(false)
             }
             // A time that is past.
-            _ => self.delete_one(&engine, &name).await?,
+            _ => match found(engine.end_of(&name).await)? {
+                Some(now) if !allows(now) => false,
+                _ => self.delete_one(&engine, &name).await?,
+            },
         };
-        self.replies.integer(i64::from(is_there));
+        self.replies.integer(i64::from(is_done));
         Ok(())
     }
 

@@ -107,8 +107,11 @@ async fn a_leader_of_the_past_misses_no_filter_that_another_one_has_made() {
 
     let end = first.now_ms() + 1_000_000;
     create(second, "ended", 0, 1_000).await;
-    not_leading(first.set_end(&name("ended"), end).await);
-    first.set_end(&name("ended"), end).await.unwrap();
+    let ended = name("ended");
+    let set = |is_allowed: bool| first.set_end(&ended, end, move |_| is_allowed);
+    not_leading(set(true).await);
+    assert!(set(true).await.unwrap());
+    assert!(!set(false).await.unwrap());
 
     create(second, "persists", 0, 1_000).await;
     not_leading(first.persist(&name("persists")).await);
