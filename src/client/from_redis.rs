@@ -5,12 +5,14 @@
 //! Redis does not hold still during the walk: what is written to the filter
 //! meanwhile may be torn, which the server notices by the counts and refuses.
 
-use super::remote::{RemoteError, ServerAddress, path_part};
+use super::remote::{Remote, RemoteError, ServerAddress, path_part};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use redis::{Connection, RedisError, RedisResult};
+use redis::{
+    Connection, ConnectionInfo, ErrorKind, IntoConnectionInfo as _, RedisError, RedisResult,
+};
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Body, Method, Url};
+use reqwest::{Body, Method, StatusCode};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::io;
@@ -23,10 +25,13 @@ const SCANDUMP: &str = "application/vnd.redisbloom.scandump";
 /// How long Redis may take to connect, and for one chunk.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// What is done first.
+const CONNECTING: &str = "connecting";
+
 /// What to fetch, and where to.
 #[derive(Clone, Debug, Args)]
 pub struct RedisImport {
-    /// Address of Redis.
+    /// Address of Redis: redis://USER@HOST:PORT/DATABASE, of which only the host is needed.
     #[arg(long = "url", default_value = "redis://127.0.0.1:6379")]
     pub redis: String,
 
@@ -50,16 +55,35 @@ pub struct RedisImport {
 /// Why nothing was taken in.
 #[derive(Debug, thiserror::Error)]
 pub enum RedisImportError {
+    /// The address of Redis is none. It is not shown: it may hold a password.
+    #[error(
+        "--url is not the address of a Redis: {source}; write it like redis://USER@127.0.0.1:6379/0"
+    )]
+    BadUrl {
+        /// What is wrong with it.
+        #[source]
+        source: RedisError,
+    },
     /// Redis does not answer, or refuses.
-    #[error("{redis}: {doing} failed: {source}")]
+    #[error("redis at {redis}: {doing} failed: {source}{advice}")]
     Redis {
-        /// Address of Redis.
+        /// Address of Redis, with its port.
         redis: String,
         /// What was asked of it.
         doing: &'static str,
         /// What it said.
         #[source]
         source: RedisError,
+        /// What to do about it, behind a semicolon.
+        advice: String,
+    },
+    /// There is a filter where the new one is to be.
+    #[error(
+        "there is a filter {filter} on the server: replace it with --replace, or choose another --filter"
+    )]
+    Taken {
+        /// Its key.
+        filter: String,
     },
     /// The filter is empty.
     #[error(
@@ -81,11 +105,12 @@ pub enum RedisImportError {
 /// See [`RedisImportError`]; nothing was changed.
 pub async fn import(options: &RedisImport) -> Result<u64, RedisImportError> {
     let remote = options.server.remote()?;
+    let walk = options.walk()?;
     remote.announce();
+    options.make_room(&remote).await?;
     let (chunks, body) = channel(2);
-    let walk = options.clone();
     let walk = tokio::task::spawn_blocking(move || {
-        let walked = walk.walk(&chunks);
+        let walked = walk.run(&chunks);
         if walked.is_err() {
             // Breaks the body off, so that the server takes nothing in. It may
             // have refused it already.
@@ -116,11 +141,45 @@ struct Imported {
 type Chunks = Sender<io::Result<Vec<u8>>>;
 
 impl RedisImport {
+    /// What there is to fetch.
+    ///
+    /// # Errors
+    /// The address of Redis is none.
+    fn walk(&self) -> Result<Walk, RedisImportError> {
+        let redis = self.redis.as_str().into_connection_info();
+        let redis = redis.map_err(|source| RedisImportError::BadUrl { source })?;
+        Ok(Walk {
+            redis,
+            key: self.key.clone(),
+        })
+    }
+
+    /// Makes sure that the server may have the filter, before Redis is asked for it.
+    async fn make_room(&self, remote: &Remote) -> Result<(), RedisImportError> {
+        let asked = remote.request(Method::GET, &["filters", &self.filter]);
+        let answer = remote.send(asked).await?;
+        match answer.status {
+            StatusCode::NOT_FOUND => Ok(()),
+            status if status.is_success() && !self.replace => Err(RedisImportError::Taken {
+                filter: self.filter.clone(),
+            }),
+            _ => Ok(remote.granted(answer).map(drop)?),
+        }
+    }
+}
+
+/// A filter in Redis.
+struct Walk {
+    redis: ConnectionInfo,
+    key: String,
+}
+
+impl Walk {
     /// Sends every chunk.
-    fn walk(&self, chunks: &Chunks) -> Result<(), RedisImportError> {
+    fn run(&self, chunks: &Chunks) -> Result<(), RedisImportError> {
         let mut connection = self
             .connect()
-            .map_err(|source| self.failed("connecting", source))?;
+            .map_err(|source| self.failed(CONNECTING, source))?;
         let bar = self.bar(&mut connection)?;
         let mut iterator = 0i64;
         loop {
@@ -153,7 +212,7 @@ impl RedisImport {
     }
 
     fn connect(&self) -> RedisResult<Connection> {
-        let client = redis::Client::open(self.redis.as_str())?;
+        let client = redis::Client::open(self.redis.clone())?;
         let connection = client.get_connection_with_timeout(PATIENCE)?;
         connection.set_read_timeout(Some(PATIENCE))?;
         Ok(connection)
@@ -174,13 +233,32 @@ impl RedisImport {
 
     fn failed(&self, doing: &'static str, source: RedisError) -> RedisImportError {
         RedisImportError::Redis {
-            // Without the password that the address may hold.
-            redis: Url::parse(&self.redis)
-                .ok()
-                .and_then(|url| Some(format!("redis at {}", url.host_str()?)))
-                .unwrap_or_else(|| "redis".to_owned()),
+            redis: self.redis.addr().to_string(),
             doing,
+            advice: self.advice(doing, &source),
             source,
+        }
+    }
+
+    /// What to do about an error, behind a semicolon.
+    fn advice(&self, doing: &str, error: &RedisError) -> String {
+        let (key, detail) = (&self.key, error.detail().unwrap_or_default());
+        let is_silent = error.is_timeout() || error.is_connection_dropped();
+        match (error.kind(), error.code()) {
+            (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH")) => "; give its user and password in --url (redis://USER:PASSWORD@HOST)".to_owned(),
+            (_, Some("WRONGTYPE")) => format!("; {key} is something else than a cuckoo filter (CF.*), and only those can be copied"),
+            (_, Some("ERR")) if detail.starts_with("unknown command") => {
+                "; this Redis has no RedisBloom: give the address of one that has in --url".to_owned()
+            }
+            (_, Some("ERR")) if detail == "not found" => format!(
+                "; there is no {key} in database {}: see --key, and the number at the end of --url",
+                self.redis.redis_settings().db()
+            ),
+            (ErrorKind::Parse, _) => "; is this a Redis server?".to_owned(),
+            _ if is_silent && doing == CONNECTING => {
+                "; is this a Redis server, and does it speak without TLS?".to_owned()
+            }
+            _ => String::new(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `cuckood import-redis` against a small server that speaks enough of Redis'
 //! protocol to hand out what RedisBloom was recorded to say.
 
+use crate::ports::free_port;
 use crate::server::{Server, cuckood};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::Value;
@@ -19,14 +20,19 @@ fn recording(name: &str) -> Value {
 
 /// Serves recordings as keys until the test ends; returns the address.
 fn redis(recordings: Vec<(&'static str, Value)>) -> String {
+    serve(move |stream| answer(stream, &recordings))
+}
+
+/// Answers each connection so until the test ends; returns the address.
+fn serve(answer: impl Fn(&TcpStream) -> std::io::Result<()> + Clone + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(stream) = stream else { return };
-            let recordings = recordings.clone();
+            let answer = answer.clone();
             // The client hangs up whenever it likes.
-            thread::spawn(move || drop(answer(&stream, &recordings)));
+            thread::spawn(move || drop(answer(&stream)));
         }
     });
     format!("redis://{address}")
@@ -137,9 +143,9 @@ fn a_filter_comes_over_from_a_running_redis() {
         assert_eq!(refused.status.code(), Some(1), "{said}");
         assert!(said.contains(words), "{said}");
     };
-    refused("with_deletes", "with_deletes", "409");
+    refused("with_deletes", "with_deletes", "--replace");
     refused("empty_default", "new", "is empty");
-    refused("missing", "new", "not found");
+    refused("missing", "new", "there is no missing in database 0");
     let replaced = import(
         &server,
         &redis,
@@ -149,5 +155,72 @@ fn a_filter_comes_over_from_a_running_redis() {
     );
     assert!(replaced.status.success());
     assert_eq!(server.items("with_deletes"), 3000);
+    server.stop();
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let said = |redis: &str, filter: &str| {
+        let refused = import(&server, redis, "k", filter, &[]);
+        assert_eq!(refused.status.code(), Some(1));
+        String::from_utf8(refused.stderr).unwrap()
+    };
+    let replies = |reply: &'static str| {
+        serve(move |stream| {
+            let (mut reader, mut writer) = (BufReader::new(stream.try_clone()?), stream);
+            while let Some(words) = command(&mut reader)? {
+                let is_info = words[0].eq_ignore_ascii_case("CF.INFO");
+                writer.write_all(if is_info {
+                    reply.as_bytes()
+                } else {
+                    &b"+OK\r\n"[..]
+                })?;
+            }
+            Ok(())
+        })
+    };
+    for (reply, words) in [
+        (
+            "-ERR unknown command 'CF.INFO', with args beginning with: 'k' \r\n",
+            "has no RedisBloom",
+        ),
+        ("-ERR not found\r\n", "there is no k in database 0"),
+        (
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+            "cuckoo filter",
+        ),
+        (
+            "-NOAUTH Authentication required.\r\n",
+            "PASSWORD",
+        ),
+        ("-LOADING Redis is loading\r\n", "is loading"),
+    ] {
+        let redis = replies(reply);
+        let said = said(&redis, "new");
+        assert!(said.contains(words), "{said}");
+        let with_port = redis.trim_start_matches("redis://");
+        assert!(said.contains(with_port), "{said}");
+    }
+    let http = serve(|mut stream| stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+    let silent = serve(|_| Ok(()));
+    for (redis, words) in [
+        (http.as_str(), "is this a Redis server"),
+        (&silent, "is this a Redis server"),
+        ("127.0.0.1:6379", "redis://USER@127.0.0.1:6379/0"),
+        (
+            "redis://:a-password@127.0.0.1/x",
+            "redis://USER@127.0.0.1:6379/0",
+        ),
+    ] {
+        let said = said(redis, "new");
+        assert!(said.contains(words), "{said}");
+        assert!(!said.contains("a-password"), "{said}");
+    }
+    // Nobody listens there, and nobody is asked.
+    let nobody = format!("redis://127.0.0.1:{}", free_port());
+    let said = said(&nobody, "a key");
+    assert!(said.contains("key") && !said.contains("redis at"), "{said}");
     server.stop();
 }
