@@ -5,7 +5,7 @@
 //! Redis does not hold still during the walk: what is written to the filter
 //! meanwhile may be torn, which the server notices by the counts and refuses.
 
-use super::remote::{Remote, RemoteError, ServerAddress, path_part};
+use super::remote::{Remote, RemoteError, Secret, ServerAddress, path_part, secret};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use redis::{
@@ -16,6 +16,7 @@ use reqwest::{Body, Method, StatusCode};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio_stream::wrappers::ReceiverStream;
@@ -34,6 +35,14 @@ pub struct RedisImport {
     /// Address of Redis: redis://USER@HOST:PORT/DATABASE, of which only the host is needed.
     #[arg(long = "url", default_value = "redis://127.0.0.1:6379")]
     pub redis: String,
+
+    /// Password of Redis [default: none]. Prefer the variable or a file: other users of this machine can read command lines.
+    #[arg(long, env = "CUCKOOD_REDIS_PASSWORD", hide_env_values = true)]
+    pub redis_password: Option<Secret>,
+
+    /// File with the password of Redis in its first line, in place of --redis-password [default: none].
+    #[arg(long, env = "CUCKOOD_REDIS_PASSWORD_FILE")]
+    pub redis_password_file: Option<PathBuf>,
 
     /// Key of the filter in Redis.
     #[arg(long)]
@@ -144,10 +153,19 @@ impl RedisImport {
     /// What there is to fetch.
     ///
     /// # Errors
-    /// The address of Redis is none.
+    /// The address of Redis is none, or its password can't be used.
     fn walk(&self) -> Result<Walk, RedisImportError> {
         let redis = self.redis.as_str().into_connection_info();
-        let redis = redis.map_err(|source| RedisImportError::BadUrl { source })?;
+        let mut redis = redis.map_err(|source| RedisImportError::BadUrl { source })?;
+        let password = secret(
+            self.redis_password.as_ref(),
+            self.redis_password_file.as_deref(),
+            "--redis-password and --redis-password-file are both given: leave one of them out",
+        )?;
+        if let Some(password) = password {
+            let settings = redis.redis_settings().clone().set_password(password);
+            redis = redis.set_redis_settings(settings);
+        }
         Ok(Walk {
             redis,
             key: self.key.clone(),
@@ -245,7 +263,7 @@ impl Walk {
         let (key, detail) = (&self.key, error.detail().unwrap_or_default());
         let is_silent = error.is_timeout() || error.is_connection_dropped();
         match (error.kind(), error.code()) {
-            (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH")) => "; give its user and password in --url (redis://USER:PASSWORD@HOST)".to_owned(),
+            (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH")) => "; give its password in CUCKOOD_REDIS_PASSWORD or with --redis-password-file, and the name of the user in --url".to_owned(),
             (_, Some("WRONGTYPE")) => format!("; {key} is something else than a cuckoo filter (CF.*), and only those can be copied"),
             (_, Some("ERR")) if detail.starts_with("unknown command") => {
                 "; this Redis has no RedisBloom: give the address of one that has in --url".to_owned()

@@ -451,21 +451,36 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 fn authorization(credentials: &Credentials) -> Result<HeaderMap> {
-    let key = match (&credentials.api_key, &credentials.api_key_file) {
-        (Some(key), None) => key.0.clone(),
-        (None, Some(path)) => first_line(path)?,
-        (None, None) => return Ok(HeaderMap::new()),
-        (Some(_), Some(_)) => {
-            return Err(RemoteError::BadCredentials(
-                "--api-key and --api-key-file are both given: leave one of them out",
-            ));
-        }
+    let key = secret(
+        credentials.api_key.as_ref(),
+        credentials.api_key_file.as_deref(),
+        "--api-key and --api-key-file are both given: leave one of them out",
+    )?;
+    let Some(key) = key else {
+        return Ok(HeaderMap::new());
     };
     let mut value = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| {
         RemoteError::BadCredentials("the API key has characters that no API key has")
     })?;
     value.set_sensitive(true);
     Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+}
+
+/// A secret that is given, or stands in the first line of a file.
+///
+/// # Errors
+/// `both` where both are given; the file can't be used.
+pub(super) fn secret(
+    given: Option<&Secret>,
+    file: Option<&Path>,
+    both: &'static str,
+) -> Result<Option<String>> {
+    match (given, file) {
+        (None, None) => Ok(None),
+        (Some(given), None) => Ok(Some(given.0.clone())),
+        (None, Some(path)) => first_line(path).map(Some),
+        (Some(_), Some(_)) => Err(RemoteError::BadCredentials(both)),
+    }
 }
 
 fn first_line(path: &Path) -> Result<String> {

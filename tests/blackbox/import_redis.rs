@@ -1,8 +1,9 @@
 //! `cuckood import-redis` against a small server that speaks enough of Redis'
-//! protocol to hand out what RedisBloom was recorded to say.
+//! protocol to hand out what RedisBloom was recorded to say, and against a cuckood that
+//! is the Redis, with keys.
 
 use crate::ports::free_port;
-use crate::server::{Server, cuckood};
+use crate::server::{Server, add_key, cuckood};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,6 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Output;
 use std::thread;
+use std::time::{Duration, Instant};
 
 fn recording(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -193,7 +195,7 @@ fn errors_say_what_to_do() {
         ),
         (
             "-NOAUTH Authentication required.\r\n",
-            "PASSWORD",
+            "CUCKOOD_REDIS_PASSWORD",
         ),
         ("-LOADING Redis is loading\r\n", "is loading"),
     ] {
@@ -223,4 +225,57 @@ fn errors_say_what_to_do() {
     let said = said(&nobody, "a key");
     assert!(said.contains("key") && !said.contains("redis at"), "{said}");
     server.stop();
+}
+
+#[test]
+fn a_password_is_shown_to_redis() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys.json");
+    let key = add_key(&keys, "root", &["--scope=admin"]);
+    let port = free_port();
+    let flags = [
+        format!("--redis-listen=127.0.0.1:{port}"),
+        format!("--keys-file={}", keys.display()),
+    ];
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let redis = Server::spawn(free_port(), &folder.path().join("redis"), &flags);
+    let server = Server::start(&folder.path().join("data"), &[]);
+    let import = |variable: &str, value: &str, key: &str| {
+        let mut command = cuckood();
+        command
+            .args(["import-redis", "--key", key, "--filter", "f"])
+            .args(["--url", &format!("redis://localhost:{port}")])
+            .args(["--server", &server.url("")])
+            .env(variable, value);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), said)
+    };
+    let begun = Instant::now();
+    while !import("CUCKOOD_REDIS_PASSWORD", &key, "k")
+        .1
+        .contains("there is no k")
+    {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{}", redis.log());
+        thread::sleep(Duration::from_millis(50));
+    }
+    let file = folder.path().join("password");
+    std::fs::write(&file, format!("{key}\n")).unwrap();
+    let file = file.display().to_string();
+    for (variable, value) in [
+        ("CUCKOOD_REDIS_PASSWORD", &key),
+        ("CUCKOOD_REDIS_PASSWORD_FILE", &file),
+    ] {
+        let (_, said) = import(variable, value, "k");
+        assert!(said.contains("there is no k in database 0"), "{said}");
+    }
+    for (variable, value) in [("CUCKOOD_REDIS_PASSWORD", "wrong"), ("UNUSED", "")] {
+        let (is_done, said) = import(variable, value, "k");
+        assert!(
+            !is_done && said.contains("CUCKOOD_REDIS_PASSWORD"),
+            "{said}"
+        );
+    }
+    server.stop();
+    redis.stop();
 }
