@@ -32,7 +32,7 @@ const CONNECTING: &str = "connecting";
 /// What to fetch, and where to.
 #[derive(Clone, Debug, Args)]
 pub struct RedisImport {
-    /// Address of Redis: redis://USER@HOST:PORT/DATABASE, of which only the host is needed.
+    /// Address of Redis: redis://USER@HOST:PORT/DATABASE, of which only the host is needed; rediss:// speaks TLS.
     #[arg(long = "url", default_value = "redis://127.0.0.1:6379")]
     pub redis: String,
 
@@ -66,7 +66,7 @@ pub struct RedisImport {
 pub enum RedisImportError {
     /// The address of Redis is none. It is not shown: it may hold a password.
     #[error(
-        "--url is not the address of a Redis: {source}; write it like redis://USER@127.0.0.1:6379/0"
+        "--url is not the address of a Redis: {source}; write it like redis://USER@127.0.0.1:6379/0, or rediss:// for TLS"
     )]
     BadUrl {
         /// What is wrong with it.
@@ -274,7 +274,7 @@ impl Walk {
             ),
             (ErrorKind::Parse, _) => "; is this a Redis server?".to_owned(),
             _ if is_silent && doing == CONNECTING => {
-                "; is this a Redis server, and does it speak without TLS?".to_owned()
+                "; is this a Redis server, and does it want TLS (rediss://)?".to_owned()
             }
             _ => String::new(),
         }

@@ -1,7 +1,8 @@
 //! `cuckood import-redis` against a small server that speaks enough of Redis'
 //! protocol to hand out what RedisBloom was recorded to say, and against a cuckood that
-//! is the Redis, with keys.
+//! is the Redis, with keys and TLS.
 
+use crate::pki::Authority;
 use crate::ports::free_port;
 use crate::server::{Server, add_key, cuckood};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -228,14 +229,17 @@ fn errors_say_what_to_do() {
 }
 
 #[test]
-fn a_password_is_shown_to_redis() {
-    let folder = tempfile::tempdir().unwrap();
+fn a_password_and_tls_are_shown_to_redis() {
+    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    let files = authority.server();
     let keys = folder.path().join("keys.json");
     let key = add_key(&keys, "root", &["--scope=admin"]);
     let port = free_port();
     let flags = [
         format!("--redis-listen=127.0.0.1:{port}"),
         format!("--keys-file={}", keys.display()),
+        format!("--tls-cert={}", files.certificate.display()),
+        format!("--tls-key={}", files.key.display()),
     ];
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let redis = Server::spawn(free_port(), &folder.path().join("redis"), &flags);
@@ -244,9 +248,10 @@ fn a_password_is_shown_to_redis() {
         let mut command = cuckood();
         command
             .args(["import-redis", "--key", key, "--filter", "f"])
-            .args(["--url", &format!("redis://localhost:{port}")])
+            .args(["--url", &format!("rediss://localhost:{port}")])
             .args(["--server", &server.url("")])
-            .env(variable, value);
+            .env(variable, value)
+            .env("SSL_CERT_FILE", authority.path("ca.pem"));
         let output = command.output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         (output.status.success(), said)
