@@ -459,7 +459,7 @@ fn damage_to_what_is_deleted_is_found_though_no_scan_sees_it() {
         let commit = Commit {
             sequence: Sequence(sequence),
             redo: (0..1000)
-                .map(|it| (it * sequence * sequence >> 3) as u8)
+                .map(|it| ((it * sequence * sequence) >> 3) as u8)
                 .collect(),
             ..Commit::default()
         };
