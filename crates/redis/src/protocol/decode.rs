@@ -21,6 +21,10 @@ const MAX_BYTES: usize = 128 << 10;
 const FIRST_READ_BYTES: usize = 4 << 10;
 const READ_BYTES: usize = 64 << 10;
 
+/// Words that came behind which room for all that are announced is taken at once: to copy
+/// so many places again and again takes long, and untouched memory costs nothing.
+const MANY_WORDS: usize = 1 << 16;
+
 /// What a byte is that begins a handshake of TLS.
 const TLS_HANDSHAKE: u8 = 0x16;
 
@@ -360,6 +364,10 @@ impl Decoder {
             }
         }
         if self.dropping.is_none() {
+            let places = self.arguments.len();
+            if places >= MANY_WORDS && places == self.arguments.capacity() {
+                self.arguments.reserve_exact(left);
+            }
             self.arguments.push(start..end);
         }
         Ok(Some(end + 2))
