@@ -3,8 +3,7 @@
 //! Bytes come in pieces that are cut anywhere. What came of a command is kept
 //! as places in one buffer, so that nothing is looked at twice and no argument
 //! is copied. All whole commands are handed over together, with the bytes that
-//! they lie in. Announced lengths are believed only as far as bytes came:
-//! nothing is allocated for them.
+//! they lie in. Announced lengths are believed only in proportion to what came.
 
 use super::batch::Batch;
 use super::inline;
@@ -21,8 +20,8 @@ const MAX_BYTES: usize = 128 << 10;
 const FIRST_READ_BYTES: usize = 4 << 10;
 const READ_BYTES: usize = 64 << 10;
 
-/// Words that came behind which room for all that are announced is taken at once: to copy
-/// so many places again and again takes long, and untouched memory costs nothing.
+/// Words that came behind which room is taken for those that are announced, at most four
+/// times as many as came: to copy so many places at each doubling takes long.
 const MANY_WORDS: usize = 1 << 16;
 
 /// What a byte is that begins a handshake of TLS.
@@ -189,7 +188,7 @@ impl Decoder {
     }
 
     /// Bytes of memory that the command under way takes, those included that may
-    /// come next. What is announced takes none.
+    /// come next.
     pub(crate) fn memory(&mut self) -> usize {
         let places = self.arguments.capacity() * size_of::<Range<usize>>();
         match self.dropping {
@@ -366,7 +365,7 @@ impl Decoder {
         if self.dropping.is_none() {
             let places = self.arguments.len();
             if places >= MANY_WORDS && places == self.arguments.capacity() {
-                self.arguments.reserve_exact(left);
+                self.arguments.reserve_exact(left.min(4 * places));
             }
             self.arguments.push(start..end);
         }

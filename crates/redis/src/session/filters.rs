@@ -295,8 +295,10 @@ impl Session {
             return Ok(());
         };
         let allows = |now: Option<u64>| keyspace::allows(words, now, end);
-        let is_done = match u64::try_from(end) {
-            Ok(end) if end > engine.now_ms() => {
+        let is_past = !u64::try_from(end).is_ok_and(|end| end > engine.now_ms());
+        let is_done = match is_past && words.len() == 3 {
+            false => {
+                let end = u64::try_from(end).unwrap_or_default().max(1);
                 let changed = engine.set_end(&name, end, allows).await;
                 // Where nothing is changed nobody is told.
                 if !matches!(changed, Ok(false)) {
@@ -306,11 +308,7 @@ impl Session {
                 }
                 found(changed)?.unwrap_or(false)
             }
-            // A time that is past.
-            _ => match found(engine.end_of(&name).await)? {
-                Some(now) if !allows(now) => false,
-                _ => self.delete_one(&engine, &name).await?,
-            },
+            true => self.delete_one(&engine, &name).await?,
         };
         self.replies.integer(i64::from(is_done));
         Ok(())

@@ -194,6 +194,19 @@ fn announced_bytes_take_no_memory() {
 }
 
 #[test]
+fn announced_words_take_memory_in_proportion_to_those_that_came() {
+    let bounds = Bounds::of_known(100_000_000, 1 << 30);
+    let mut decoder = Decoder::new();
+    let bytes = b"*100000000\r\n".iter().copied();
+    let words = b"$1\r\nx\r\n".iter().copied().cycle();
+    let bytes: Vec<u8> = bytes.chain(words.take(7 * (MANY_WORDS + 1))).collect();
+    decoder.room().extend_from_slice(&bytes);
+    assert_eq!(decoder.decode(&bounds, 10), Decoded::Incomplete);
+    let room = decoder.arguments.capacity();
+    assert!((2 * MANY_WORDS..=5 * MANY_WORDS).contains(&room), "{room}");
+}
+
+#[test]
 fn a_large_command_leaves_no_memory_behind() {
     let bounds = Bounds {
         word_bytes: 1 << 24,
