@@ -29,23 +29,13 @@ pub enum LoadError {
     },
     /// What came before the fault of a file may be committed.
     #[error(
-        "{file} can't be read to its end: {reason}; lines before are committed, and with --import-id {import_id} those behind them are added once all can be read"
+        "{file} can't be read to its end: {reason}; lines before may be committed: once all can be read, load it alone with --import-id {import_id}, which goes on behind them"
     )]
     CutShort {
         /// The file.
         file: String,
         /// What the system said.
         reason: io::Error,
-        /// The import's name.
-        import_id: String,
-    },
-    /// Somebody pressed Ctrl-C.
-    #[error(
-        "{file}: interrupted; lines that were sent are committed, and with --import-id {import_id} the same command adds those behind them"
-    )]
-    Interrupted {
-        /// The file.
-        file: String,
         /// The import's name.
         import_id: String,
     },

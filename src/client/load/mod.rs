@@ -26,7 +26,6 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::signal::ctrl_c;
 use upload::{Import, Upload};
 
 /// Loads every file, one after the other. Prints a line for each, and the bad
@@ -65,13 +64,7 @@ pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
             file: &shown,
             bar: &bar,
         };
-        let import = tokio::select! {
-            import = upload.run(lines) => import,
-            _ = ctrl_c() => Err(LoadError::Interrupted {
-                file: shown.clone(),
-                import_id: import_id.clone(),
-            }),
-        };
+        let import = upload.run(lines).await;
         bar.finish_and_clear();
         left_out += report(&shown, &import?);
     }
@@ -128,7 +121,11 @@ fn open(
         let import_id = given.unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             let nanos = now.map_or(0, |since| since.as_nanos());
-            format!("load-{:x}-{:x}", nanos, std::process::id())
+            let id = format!("load-{:x}-{:x}", nanos, std::process::id());
+            eprintln!(
+                "cuckood: should this be interrupted, --import-id {id} goes on behind what is committed"
+            );
+            id
         });
         let bar = ProgressBar::new_spinner();
         return Ok((Box::new(io::stdin()), bar, import_id));
