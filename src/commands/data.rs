@@ -28,6 +28,9 @@ pub(super) fn run_check(data_dir: &Path, repair_it: bool) -> Result {
     let store = PageStore::open(Arc::new(rocks))?;
     let mut faults = Faults::default();
     let findings = check::inspect(&store, &mut faults);
+    if let Err(error) = check::read_all(&store, &mut |_| ControlFlow::Continue(())) {
+        faults.fault(Fault::new(None, error));
+    }
     let advice = [SUMS].into_iter().filter(|_| faults.sums > 0);
     let advice = advice.chain((faults.all > faults.sums).then_some(REMEDY));
     let advice: Vec<&str> = [FIRST].into_iter().chain(advice).collect();

@@ -10,7 +10,7 @@ use crate::backup::{BackupOptions, Backups, Snapshots};
 use crate::client::operations::own_address;
 use crate::cluster::{JoinError, Member, Membership};
 use crate::config::{Machine, ServeConfig, Settings, same_call};
-use crate::engine::check::check_while;
+use crate::engine::check::{check_while, read_all};
 use crate::engine::{Engine, EngineOptions, ScrubOptions};
 use crate::http::{Endpoint, serve};
 use crate::metrics::Metrics;
@@ -211,7 +211,8 @@ fn open(
         .map(|options| {
             let (store, metrics) = (Arc::clone(&store), Arc::clone(&metrics));
             Backups::open(store, &options, metrics, |store, read| {
-                check_while(store, read).map(|_| ())
+                check_while(store, read)?;
+                read_all(store, read)
             })
         })
         .transpose()?;

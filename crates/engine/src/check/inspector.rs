@@ -21,7 +21,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn new(filter: Option<String>, error: StoreError) -> Fault {
+    /// Of a filter, or of none.
+    pub fn new(filter: Option<String>, error: StoreError) -> Fault {
         Fault {
             filter,
             error,

@@ -1,8 +1,7 @@
 //! Sees whether what a store keeps is as it should be: every filter's
 //! description, every side record, every record of the redo log, the lists of
 //! what ends when and of what is to be reclaimed, and every page, with the log
-//! applied to it, against the description of its filter. Then what is deleted and
-//! still stored: where it can't be read, the store ends once it gives its room back.
+//! applied to it, against the description of its filter.
 //!
 //! | file | owns |
 //! |---|---|
@@ -149,11 +148,18 @@ pub fn inspect(store: &PageStore, inspector: &mut dyn Inspector) -> Findings {
         // Without all of the log nobody knows what is in the pages.
         .and_then(|()| check_pages(store, &mut findings, inspector));
     fault(inspector, outcome);
-    for column in Column::ALL {
-        let outcome = store.read_through(column, &mut |bytes| inspector.read(bytes));
-        fault(inspector, outcome);
-    }
     findings
+}
+
+/// Reads every block that `store` keeps, also what is deleted and whose room was not given
+/// back: where that can't be read, the store ends once it is given back. `read` is as
+/// that of [`check_while`].
+///
+/// # Errors
+/// The first block that can't be read.
+pub fn read_all(store: &PageStore, read: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result {
+    let mut columns = Column::ALL.into_iter();
+    columns.try_for_each(|column| store.read_through(column, read))
 }
 
 /// Sees whether the pages of one filter, whose slots have so many bytes, hold what it says.
