@@ -5,8 +5,8 @@ fn an_address_is_a_url() {
     let name = |url: &str| Remote::new(url, &Credentials::default()).map(|it| it.name());
     for (url, expected) in [
         ("http://127.0.0.1:8080", "127.0.0.1:8080"),
-        ("https://filters.example.org/", "filters.example.org"),
-        ("http://[::1]:80", "[::1]"),
+        ("https://filters.example.org/", "filters.example.org:443"),
+        ("http://[::1]:80", "[::1]:80"),
     ] {
         assert_eq!(name(url).unwrap(), expected);
     }
