@@ -20,7 +20,6 @@
 //! All writes go through one write-ahead log, so a crash keeps a prefix of
 //! them.
 
-mod deletions;
 mod directory_lock;
 mod errors;
 mod every;
@@ -31,6 +30,7 @@ mod log_files;
 mod lost_changes;
 mod opening;
 mod options;
+mod pacing;
 mod reading;
 mod replacement;
 mod tuning;

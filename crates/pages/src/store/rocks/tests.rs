@@ -26,13 +26,16 @@ fn options() -> RocksOptions {
 
 /// RocksDB says at its start what its settings are.
 #[test]
-fn files_are_deleted_at_a_rate() {
+fn files_are_written_in_steps_and_deleted_at_a_rate() {
     let disk = OnDisk::new();
     let diary = fs::read_to_string(disk.directory.path().join("LOG")).unwrap();
-    let setting = "Options.sst_file_manager.rate_bytes_per_sec: ";
-    let (_, rate) = diary.split_once(setting).unwrap();
-    let rate = rate.lines().next().unwrap().trim();
-    assert_eq!(rate.parse(), Ok(deletions::BYTES_PER_SECOND));
+    let setting = |name: &str| {
+        let (_, value) = diary.split_once(&format!("Options.{name}: ")).unwrap();
+        value.lines().next().unwrap().trim()
+    };
+    assert_eq!(setting("strict_bytes_per_sync"), "1");
+    let rate = setting("sst_file_manager.rate_bytes_per_sec");
+    assert_eq!(rate.parse(), Ok(pacing::BYTES_PER_SECOND));
 }
 
 pub(super) struct OnDisk {

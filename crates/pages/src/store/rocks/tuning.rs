@@ -1,7 +1,7 @@
 //! How RocksDB is set up, and why.
 
-use super::deletions;
 use super::options::RocksOptions;
+use super::pacing;
 use crate::store::kv::Column;
 use rocksdb::{
     BlockBasedOptions, BlockBasedTablePinningTier, Cache, DBCompressionType, DBRecoveryMode,
@@ -49,10 +49,7 @@ pub(super) fn database(options: &RocksOptions) -> Options {
     database.set_max_open_files(MAX_OPEN_FILES);
     database.set_max_log_file_size(DIARY_BYTES);
     database.set_keep_log_file_num(DIARY_FILES);
-    // Writes table files in small steps, so that a commit's forced write does
-    // not wait for a large one.
-    database.set_bytes_per_sync(1 << 20);
-    deletions::pace(&mut database);
+    pacing::pace(&mut database);
     database.enable_statistics();
     database
 }
