@@ -25,6 +25,8 @@ pub(super) struct Begun {
     pub(super) term: Term,
     /// What the pod had applied then.
     pub(super) applied: usize,
+    /// When that was.
+    pub(super) since: u64,
 }
 
 /// A lane of a pod.
@@ -142,12 +144,10 @@ impl Pod {
         self.applied.push(Applied { position, record });
     }
 
-    /// What became of the plan in flight. What it began from must have been
-    /// changed by this process alone.
-    pub(super) fn settled(&mut self, plan: PlanNumber, outcome: PlanOutcome) {
-        let Some((_, begun)) = self.sent.take_if(|(sent, _)| *sent == plan) else {
-            return;
-        };
+    /// What became of the plan in flight, which is returned. What it began from must have
+    /// been changed by this process alone.
+    pub(super) fn settled(&mut self, plan: PlanNumber, outcome: PlanOutcome) -> Option<Begun> {
+        let (_, begun) = self.sent.take_if(|(sent, _)| *sent == plan)?;
         if let PlanOutcome::Committed(position) = outcome {
             let mine = self.applied.last().unwrap();
             assert_eq!(mine.position, position);
@@ -160,6 +160,7 @@ impl Pod {
                 assert_eq!(since.record.writer, mine.record.writer, "{plan:?}");
             }
         }
+        Some(begun)
     }
 
     /// What its plans are bound to. It leads only with all that it was told of others.

@@ -32,8 +32,8 @@ enum Message {
     Read(Sender),
     Look(Sender, u64),
     Restore(Sender),
-    /// A pod hears how far another one is.
-    Hear(usize, u32, Position),
+    /// A pod hears how far another one, or it itself in an earlier life, is.
+    Hear(usize, Announced),
 }
 
 /// A lane of a life of a pod.
@@ -42,6 +42,14 @@ struct Sender {
     pod: usize,
     lane: u32,
     life: u64,
+}
+
+/// What a pod says that it has.
+#[derive(Clone, Copy)]
+struct Announced {
+    by: usize,
+    lane: u32,
+    position: Position,
 }
 
 /// How many pods there are, and lanes.
@@ -58,6 +66,15 @@ pub(super) struct Simulation {
     under_way: Vec<Message>,
     /// What is kept of each lane outside of the log: a position that pods had.
     kept: Vec<Option<Position>>,
+    /// The newest that each pod has announced of a lane: whoever starts reads them.
+    announced: BTreeMap<(u32, usize), Announced>,
+    /// What a pod has heard, and when.
+    heard: Vec<(usize, Announced, u64)>,
+    /// What was acknowledged, and when.
+    acknowledged: Vec<(u32, Position, u64)>,
+    has_lost: bool,
+    /// Counts what answers are compared with.
+    now: u64,
     /// Newest revision of a lease.
     revision: u64,
     plans: u64,
@@ -79,6 +96,11 @@ impl Simulation {
             pods: (0..PODS).map(pod).collect(),
             under_way: Vec::new(),
             kept: vec![None; LANES as usize],
+            announced: BTreeMap::new(),
+            heard: Vec::new(),
+            acknowledged: Vec::new(),
+            has_lost: false,
+            now: 0,
             revision: 0,
             plans: 0,
             outcomes: BTreeMap::new(),
@@ -136,8 +158,10 @@ impl Simulation {
         Sender { pod, lane, life }
     }
 
-    /// A pod begins a plan, or sends the one that it began.
+    /// A pod begins a plan, or sends the one that it began. A strong question is a plan
+    /// that changes nothing.
     fn work(&mut self, pod: usize, lane: u32) {
+        let since = self.tick();
         let clock_ms = self.random.next() % 1000;
         let number = PlanNumber(self.plans);
         let it = self.pod(pod, lane);
@@ -145,6 +169,7 @@ impl Simulation {
             it.begun = it.term().map(|term| Begun {
                 term,
                 applied: it.applied.len(),
+                since,
             });
             return;
         };
@@ -198,8 +223,11 @@ impl Simulation {
     /// the log if that goes on from what is kept.
     fn announce(&mut self, pod: usize, lane: u32) {
         let position = self.pod(pod, lane).replica.position();
+        let by = pod;
+        let announced = Announced { by, lane, position };
+        self.announced.insert((lane, by), announced);
         for other in (0..PODS).filter(|other| *other != pod) {
-            self.under_way.push(Message::Hear(other, lane, position));
+            self.under_way.push(Message::Hear(other, announced));
         }
         let kept = self.kept[lane as usize];
         let it = self.pod(pod, lane);
@@ -211,6 +239,16 @@ impl Simulation {
         if let Some(kept) = kept {
             self.hear(pod, lane, kept);
         }
+    }
+
+    fn hear_announced(&mut self, pod: usize, announced: Announced) {
+        let Announced { lane, position, .. } = announced;
+        if self.sleeps(pod, lane) {
+            return self.under_way.push(Message::Hear(pod, announced));
+        }
+        let now = self.tick();
+        self.heard.push((pod, announced, now));
+        self.hear(pod, lane, position);
     }
 
     fn hear(&mut self, pod: usize, lane: u32, position: Position) {
@@ -231,18 +269,60 @@ impl Simulation {
                 let it = &mut self.pods[pod][lane as usize];
                 self.forgotten.extend(it.applied.iter().map(Applied::plan));
                 it.wipe(pod);
+                self.heard
+                    .retain(|(by, heard, _)| (*by, heard.lane) != (pod, lane));
                 self.start(pod, lane);
             }
         }
     }
 
-    /// A pod that starts looks at what is kept before all else.
+    /// A pod that starts looks at what is kept, and announced, before all else.
     fn start(&mut self, pod: usize, lane: u32) {
-        if let Some(kept) = self.kept[lane as usize]
-            && let Some(event) = self.pod(pod, lane).hear(kept)
+        let announced = self.announced.range((lane, 0)..(lane, PODS));
+        let announced: Vec<Announced> = announced.map(|(_, it)| *it).collect();
+        let kept = self.kept[lane as usize];
+        for position in kept
+            .into_iter()
+            .chain(announced.iter().map(|it| it.position))
         {
-            self.pod(pod, lane).handle(event);
+            if let Some(event) = self.pod(pod, lane).hear(position) {
+                self.pod(pod, lane).handle(event);
+            }
         }
+        let now = self.tick();
+        let heard = announced.into_iter().map(|it| (pod, it, now));
+        self.heard.extend(heard);
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.now += 1;
+        self.now
+    }
+
+    /// A plan was stored, or a strong question answered: nothing that was acknowledged
+    /// before it began is missing. If the log has lost something: nothing that a pod
+    /// still has of which this one had heard.
+    fn acknowledge(&mut self, pod: usize, lane: u32, position: Position, since: u64) {
+        let has = |pod: usize, position| self.pods[pod][lane as usize].has(position);
+        let is_known = |lost: Position| {
+            let heard = self.heard.iter();
+            let of_lane = heard.filter(|(to, it, at)| *to == pod && it.lane == lane && *at < since);
+            let mut further = of_lane.filter(|(_, it, _)| it.position.sequence >= lost.sequence);
+            further.any(|(_, it, _)| has(it.by, it.position) && has(it.by, lost))
+        };
+        for (_, before, at) in self.acknowledged.iter().filter(|it| it.0 == lane) {
+            let contradicts = *at < since && !has(pod, *before);
+            assert!(
+                !contradicts || (self.has_lost && !is_known(*before)),
+                "pod {pod} answers without {before:?}"
+            );
+        }
+        let now = self.tick();
+        self.acknowledged.push((lane, position, now));
+    }
+
+    fn sleeps(&mut self, pod: usize, lane: u32) -> bool {
+        !self.is_calm && self.pod(pod, lane).sleeps_until > self.step
     }
 
     /// Somebody waits no longer for an answer.
@@ -308,6 +388,7 @@ impl Simulation {
     }
 
     fn lose(&mut self) {
+        self.has_lost = true;
         if self.random.percent(50) {
             self.kept.fill(None);
         }
@@ -351,7 +432,7 @@ impl Simulation {
             }
             Message::Restore(from) if self.lives(from) => self.restore(from),
             Message::Read(_) | Message::Restore(_) => {}
-            Message::Hear(pod, lane, position) => self.hear(pod, lane, position),
+            Message::Hear(pod, announced) => self.hear_announced(pod, announced),
         }
     }
 
@@ -407,7 +488,7 @@ impl Simulation {
         if !self.lives(to) {
             return;
         }
-        if !self.is_calm && self.pod(to.pod, to.lane).sleeps_until > self.step {
+        if self.sleeps(to.pod, to.lane) {
             // A plan comes from the pod itself, which is asleep.
             match event {
                 Event::Plan(_) => self.pod(to.pod, to.lane).sent = None,
@@ -439,7 +520,10 @@ impl Simulation {
                     self.pod(by.pod, by.lane).apply(position, record);
                 }
                 Effect::Settle { plan, outcome } => {
-                    self.pod(by.pod, by.lane).settled(plan, outcome);
+                    let begun = self.pod(by.pod, by.lane).settled(plan, outcome);
+                    if let (Some(begun), PlanOutcome::Committed(position)) = (begun, outcome) {
+                        self.acknowledge(by.pod, by.lane, position, begun.since);
+                    }
                     let before = self.outcomes.insert(plan, (by.lane, outcome));
                     assert_eq!(before, None, "{plan:?} was settled twice");
                 }
