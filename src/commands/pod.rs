@@ -22,6 +22,7 @@ use crate::cluster::{
 };
 use crate::config::{BrokerSettings, ClusterSettings};
 use crate::metrics::Metrics;
+use crate::server::listen::polls::{Timed, Work};
 use crate::server::{App, Cluster, Links};
 use std::collections::HashMap;
 use std::path::Path;
@@ -252,15 +253,15 @@ impl Pod {
         let keep = |lane| {
             let (keeping, stop) = (Arc::clone(&keeping), stop.clone());
             let kept = (member.clone(), lane);
-            tokio::spawn(async move { keeping.keep(lane, kept, stop).await })
+            spawn(app, async move { keeping.keep(lane, kept, stop).await })
         };
         let mut tasks: Vec<_> = (0..self.founding.lanes).map(keep).collect();
         let (watching, told) = (Arc::clone(&keeping), stop.clone());
-        tasks.push(tokio::spawn(async move { watching.watch(told).await }));
+        tasks.push(spawn(app, async move { watching.watch(told).await }));
         let (connection, founding) = (self.connection.clone(), self.founding.clone());
         let metrics = Arc::clone(&self.metrics);
         let watching = watch_settings(connection, founding, metrics, stop.clone());
-        tasks.push(tokio::spawn(watching));
+        tasks.push(spawn(app, watching));
         let announcing = Announcing {
             announcements: self.announcements,
             kept: self.kept,
@@ -280,9 +281,9 @@ impl Pod {
             app: Arc::clone(app),
             metrics: self.metrics,
         };
-        tasks.push(tokio::spawn(announcing.run(stop.clone())));
+        tasks.push(spawn(app, announcing.run(stop.clone())));
         let trimming = self.trimming.run(member.clone(), stop.clone());
-        tasks.push(tokio::spawn(trimming));
+        tasks.push(spawn(app, trimming));
         TakingPart(tasks)
     }
 }
@@ -299,6 +300,13 @@ impl TakingPart {
         };
         let _ = timeout(LEAVING, ended).await;
     }
+}
+
+/// Runs a task of a pod. Its polls are timed, as those of connections are: as long as one
+/// takes, its thread serves nobody.
+fn spawn(app: &App, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    let (seconds, threads) = (&app.metrics.http_poll_seconds, &app.admission.threads);
+    tokio::spawn(Timed::new(task, seconds, Work::Pod, threads))
 }
 
 /// The time of pods, of which one alone may be wrong.

@@ -260,7 +260,7 @@ families! {
     http_requests: IntCounterVec = "cuckood_http_requests_total", ["route", "method", "status"], [];
     /// Seconds per HTTP request by route template and method.
     http_request_seconds: HistogramVec = "cuckood_http_request_duration_seconds", ["route", "method"], SECONDS;
-    /// Processor time of polls of an HTTP connection's task that took a millisecond or more, by route template: as long as one takes its thread serves nobody else.
+    /// Processor time of polls of an HTTP connection's task that took a millisecond or more, by route template (`pod`: of what a pod does for its cluster): as long as one takes its thread serves nobody else.
     http_poll_seconds: HistogramVec = "cuckood_http_poll_cpu_seconds", ["route"], POLL_SECONDS;
     /// Connections without a key that were closed because a new one found no place.
     connections_given_up: IntCounter = "cuckood_connections_given_up_total", [], [];

@@ -38,6 +38,8 @@ pub enum Work {
     Route(MatchedPath),
     /// A command of the Redis protocol.
     Command(&'static str),
+    /// What a pod does for its cluster.
+    Pod,
 }
 
 impl Work {
@@ -46,6 +48,7 @@ impl Work {
             Work::Unknown => "unmatched",
             Work::Route(path) => path.as_str(),
             Work::Command(name) => name,
+            Work::Pod => "pod",
         }
     }
 }
