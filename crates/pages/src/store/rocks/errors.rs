@@ -35,10 +35,7 @@ pub(super) fn unreadable(
     error: &Error,
 ) -> StoreError {
     match error.kind() {
-        ErrorKind::Corruption => StoreError::Corrupt {
-            what: what(),
-            reason: one_line(error),
-        },
+        ErrorKind::Corruption => StoreError::corrupt(what(), one_line(error)),
         _ => failed(doing, error),
     }
 }

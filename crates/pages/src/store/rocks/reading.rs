@@ -11,12 +11,12 @@ use std::ops::ControlFlow;
 const READ_AHEAD_BYTES: usize = 1 << 20;
 
 pub(super) fn column_of(database: &DB, column: Column) -> Result<&ColumnFamily> {
-    database
-        .cf_handle(column.name())
-        .ok_or_else(|| StoreError::Corrupt {
-            what: "the data directory".to_owned(),
-            reason: format!("column {} is missing", column.name()),
-        })
+    database.cf_handle(column.name()).ok_or_else(|| {
+        StoreError::corrupt(
+            "the data directory",
+            format!("column {} is missing", column.name()),
+        )
+    })
 }
 
 /// One batched read; values stay pinned where they are until `each` has seen
