@@ -301,9 +301,7 @@ async fn parsed<T: Send + 'static>(
     if body.len() <= PARSE_IN_PLACE_BYTES {
         return parse(&body);
     }
-    tokio::task::spawn_blocking(move || parse(&body))
-        .await
-        .map_err(|_| HttpError::Plain(Code::Internal))?
+    tokio::task::spawn_blocking(move || parse(&body)).await?
 }
 
 #[cfg(test)]

@@ -177,7 +177,5 @@ async fn with_backups<T: Send + 'static>(
     work: impl FnOnce(&Backups) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let backups = app.backups()?.clone();
-    tokio::task::spawn_blocking(move || work(&backups))
-        .await
-        .map_err(|_| HttpError::Plain(Code::Internal))?
+    tokio::task::spawn_blocking(move || work(&backups)).await?
 }

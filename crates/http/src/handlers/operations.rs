@@ -112,8 +112,7 @@ pub(crate) async fn get_metrics(State(app): State<Arc<App>>) -> Result {
         let _encoding = encoding;
         metrics.encode()
     })
-    .await
-    .map_err(|_| HttpError::Plain(Code::Internal))?
+    .await?
     .map_err(|error| HttpError::Unanswerable {
         cause: error.to_string(),
     })?;

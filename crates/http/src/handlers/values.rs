@@ -4,7 +4,6 @@
 use super::items::{in_words, word};
 use crate::admission::deadline::Deadline;
 use crate::answer::{flags, value_lists, values_of_one};
-use crate::codes::Code;
 use crate::engine::{Entries, Listed, ReplaceResult, Replacements};
 use crate::extract::{Sent, Target, query_item};
 use crate::idempotency::marked;
@@ -44,12 +43,11 @@ async fn written(
         .admission
         .turn(principal.holder(), until, usize::MAX, false)
         .await?;
-    tokio::task::spawn_blocking(move || {
+    let written = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         write(&listed)
-    })
-    .await
-    .map_err(|_| HttpError::Plain(Code::Internal))
+    });
+    Ok(written.await?)
 }
 
 /// The entries of a batch that has to have some.

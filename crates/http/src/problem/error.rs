@@ -10,6 +10,7 @@ use crate::server::refusal::Refusal;
 use axum::http::StatusCode;
 use axum::response::Response;
 use std::sync::Arc;
+use tokio::task::JoinError;
 
 /// Everything a request can fail with.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -137,6 +138,13 @@ pub(crate) type Result<T = Response, E = HttpError> = std::result::Result<T, E>;
 impl From<RestoreError> for HttpError {
     fn from(error: RestoreError) -> Self {
         HttpError::Restore(Arc::new(error))
+    }
+}
+
+/// Work that panicked, or that a stop cut short.
+impl From<JoinError> for HttpError {
+    fn from(_: JoinError) -> Self {
+        HttpError::Plain(Code::Internal)
     }
 }
 
