@@ -143,8 +143,7 @@ impl Slice {
                     Ok(None) => continue,
                     Err(error) => {
                         slice.undescribed.insert(id);
-                        let filter = None;
-                        inspector.fault(Fault::new(filter, error));
+                        inspector.fault(Fault::new(None, error));
                         continue;
                     }
                 };
