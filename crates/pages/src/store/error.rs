@@ -135,6 +135,12 @@ impl StoreError {
         }
     }
 
+    /// What was being done, and what the storage engine or the disk said.
+    pub fn io(doing: &'static str, source: impl Into<Cause>) -> StoreError {
+        let source = source.into();
+        StoreError::Io { doing, source }
+    }
+
     /// Whether the disk is full.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, StoreError::NoSpace { .. })

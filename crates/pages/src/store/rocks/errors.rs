@@ -17,10 +17,7 @@ pub(super) fn not_stored(doing: &'static str, said: String) -> StoreError {
             doing,
             source: said.into(),
         },
-        false => StoreError::Io {
-            doing,
-            source: said.into(),
-        },
+        false => StoreError::io(doing, said),
     }
 }
 
