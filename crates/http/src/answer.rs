@@ -257,9 +257,7 @@ fn advice(reason: FullReason) -> &'static str {
 /// A JSON answer. Like all of them it ends with a newline, for those who read
 /// it on a terminal.
 pub(crate) fn json(value: &impl Serialize) -> Result {
-    let mut body = serde_json::to_vec(value).map_err(|error| HttpError::Unanswerable {
-        cause: error.to_string(),
-    })?;
+    let mut body = serde_json::to_vec(value).map_err(HttpError::unanswerable)?;
     body.push(b'\n');
     Ok(of_media_type(Format::Json, body, None))
 }

@@ -113,9 +113,7 @@ pub(crate) async fn get_metrics(State(app): State<Arc<App>>) -> Result {
         metrics.encode()
     })
     .await?
-    .map_err(|error| HttpError::Unanswerable {
-        cause: error.to_string(),
-    })?;
+    .map_err(HttpError::unanswerable)?;
     let media_type = HeaderValue::from_static(prometheus::TEXT_FORMAT);
     Ok(([(CONTENT_TYPE, media_type)], Body::from(text)).into_response())
 }

@@ -52,16 +52,14 @@ async fn written(
 
 /// The entries of a batch that has to have some.
 fn needed(batch: &Batch) -> Result<Entries<'_>> {
-    batch.entries().ok_or_else(|| HttpError::Unanswerable {
-        cause: "a batch of entries has no values".to_owned(),
-    })
+    let none = || HttpError::unanswerable("a batch of entries has no values");
+    batch.entries().ok_or_else(none)
 }
 
 /// The same of entries with what they are to become.
 fn replacements(batch: &Batch) -> Result<Replacements<'_>> {
-    batch.replacements().ok_or_else(|| HttpError::Unanswerable {
-        cause: "a batch of replacements has no values".to_owned(),
-    })
+    let none = || HttpError::unanswerable("a batch of replacements has no values");
+    batch.replacements().ok_or_else(none)
 }
 
 /// `POST /filters/{key}/values`.

@@ -200,6 +200,12 @@ impl HttpError {
         HttpError::refused(FieldPlace::Query(name.to_owned()), given, allowed)
     }
 
+    /// No answer can be made, for a cause that the log has.
+    pub(crate) fn unanswerable(cause: impl ToString) -> Self {
+        let cause = cause.to_string();
+        HttpError::Unanswerable { cause }
+    }
+
     /// A body of another media type than is taken here.
     pub(crate) fn media_type(given: Option<&str>, allowed: &'static str) -> Self {
         HttpError::UnsupportedMediaType {
