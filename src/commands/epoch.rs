@@ -24,6 +24,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// The brokers of a cluster, and how they were given.
+#[derive(Clone, Copy)]
+struct Brokers<'a> {
+    connection: &'a Connection,
+    settings: &'a BrokerSettings,
+}
+
 /// Where the lanes of the chosen pod stand.
 struct Chosen {
     founding: [u8; 16],
@@ -58,11 +65,15 @@ pub(super) async fn begin(
     only_say: bool,
     gives_up: bool,
 ) -> Result {
-    let connection = connect(&settings.brokers).await?;
+    let connection = &connect(&settings.brokers).await?;
+    let brokers = Brokers {
+        connection,
+        settings,
+    };
     let chosen = match (&source.from, &source.from_data_dir) {
         (Some(address), _) => {
             let address = address.trim_end_matches('/');
-            announced(&connection, settings, address, copies).await?
+            announced(brokers, address, copies).await?
         }
         (None, Some(path)) => stored(path)?,
         (None, None) => return Err("name the server with --from or --from-data-dir".into()),
@@ -80,7 +91,7 @@ pub(super) async fn begin(
                 "it waits for the state of another server: the log no longer has what it lacks"
             );
         }
-        for lacks in lacking(&connection, settings, &chosen).await? {
+        for lacks in lacking(brokers, &chosen).await? {
             println!("it lacks {lacks}");
         }
         return Ok(());
@@ -92,7 +103,7 @@ pub(super) async fn begin(
         )
         .into());
     }
-    let current = current_epoch(&connection, &settings.cluster).await?;
+    let current = current_epoch(connection, &settings.cluster).await?;
     if chosen.epoch < current.epoch {
         return Err(format!(
             "the server is of epoch {}, and the current one is {}: it has nothing of what was changed since. Name one that has gone on with it",
@@ -100,7 +111,7 @@ pub(super) async fn begin(
         )
         .into());
     }
-    let lacks = lacking(&connection, settings, &chosen).await?;
+    let lacks = lacking(brokers, &chosen).await?;
     if !lacks.is_empty() && !gives_up {
         return Err(format!(
             "the server lacks {}: name one that has it, whatever the numbers of its newest records are. To give it up for good, say --give-up-changes",
@@ -115,13 +126,13 @@ pub(super) async fn begin(
         lanes: chosen.lanes.len() as u32,
         copies,
     };
-    refuse_another_founding(&connection, &founding, chosen.epoch).await?;
+    refuse_another_founding(connection, &founding, chosen.epoch).await?;
     let furthest = chosen.lanes.iter().map(|it| it.sequence).max();
     let furthest = furthest.unwrap_or_default();
     let mut writer = [0; 16];
     getrandom::fill(&mut writer)?;
-    let new = NewEpoch::make(&connection, founding, &current, furthest, Writer(writer)).await?;
-    let chosen = match close_the_one_before(&connection, settings, source, &new, chosen).await {
+    let new = NewEpoch::make(connection, founding, &current, furthest, Writer(writer)).await?;
+    let chosen = match close_the_one_before(brokers, source, &new, chosen).await {
         Ok(chosen) => chosen,
         Err(failure) => {
             // It may as well be left.
@@ -140,28 +151,27 @@ pub(super) async fn begin(
 /// Makes sure that nobody writes to the epoch before a new one any more. Returns where
 /// the chosen pod stands then.
 async fn close_the_one_before(
-    connection: &Connection,
-    settings: &BrokerSettings,
+    brokers: Brokers<'_>,
     source: &EpochSource,
     new: &NewEpoch,
     chosen: Chosen,
 ) -> Result<Chosen> {
-    check_safe(connection, &new.founding, settings).await?;
+    check_safe(brokers.connection, &new.founding, brokers.settings).await?;
     new.seal(chosen.epoch).await?;
     match &source.from {
         // What it had not applied when it was asked first is settled now.
-        Some(address) => settled(connection, settings, address.trim_end_matches('/')).await,
+        Some(address) => settled(brokers, address.trim_end_matches('/')).await,
         None => Ok(chosen),
     }
 }
 
 /// What was acknowledged and the chosen pod does not have, as far as pods say and is
 /// kept outside of the log.
-async fn lacking(
-    connection: &Connection,
-    settings: &BrokerSettings,
-    chosen: &Chosen,
-) -> Result<Vec<String>> {
+async fn lacking(brokers: Brokers<'_>, chosen: &Chosen) -> Result<Vec<String>> {
+    let Brokers {
+        connection,
+        settings,
+    } = brokers;
     let current = current_epoch(connection, &settings.cluster).await?;
     let founding = chosen.founding_of(settings);
     let key = cluster_key(settings)?;
@@ -243,16 +253,11 @@ fn stored(path: &Path) -> Result<Chosen> {
 
 /// Where a pod stands that runs, by what it says in the bucket of the cluster, which
 /// is made anew if it was lost.
-async fn announced(
-    connection: &Connection,
-    settings: &BrokerSettings,
-    address: &str,
-    copies: usize,
-) -> Result<Chosen> {
-    NewEpoch::make_bucket(connection, &settings.cluster, copies).await?;
+async fn announced(brokers: Brokers<'_>, address: &str, copies: usize) -> Result<Chosen> {
+    NewEpoch::make_bucket(brokers.connection, &brokers.settings.cluster, copies).await?;
     let started = Instant::now();
     loop {
-        if let Some(announced) = find(connection, settings, address).await? {
+        if let Some(announced) = find(brokers, address).await? {
             return chosen(&announced);
         }
         if started.elapsed() > PATIENCE {
@@ -266,14 +271,11 @@ async fn announced(
 }
 
 /// What a pod of the cluster says.
-async fn find(
-    connection: &Connection,
-    settings: &BrokerSettings,
-    address: &str,
-) -> Result<Option<Announced>> {
-    let (key, cluster) = (cluster_key(settings)?, &settings.cluster);
+async fn find(brokers: Brokers<'_>, address: &str) -> Result<Option<Announced>> {
+    let cluster = &brokers.settings.cluster;
+    let key = cluster_key(brokers.settings)?;
     let seals = |founding: &_| seals(&key, cluster, founding).ok();
-    Ok(Announcements::find(connection, cluster, address, seals).await?)
+    Ok(Announcements::find(brokers.connection, cluster, address, seals).await?)
 }
 
 fn chosen(announced: &Announced) -> Result<Chosen> {
@@ -292,22 +294,18 @@ fn chosen(announced: &Announced) -> Result<Chosen> {
 
 /// The same, once it has applied all that the log of its epoch has, which takes
 /// nothing any more.
-async fn settled(
-    connection: &Connection,
-    settings: &BrokerSettings,
-    address: &str,
-) -> Result<Chosen> {
+async fn settled(brokers: Brokers<'_>, address: &str) -> Result<Chosen> {
     let started = Instant::now();
-    let first = find(connection, settings, address).await?;
+    let first = find(brokers, address).await?;
     let first = first.map_or(0, |it| it.revision);
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        if let Some(announced) = find(connection, settings, address).await?
+        if let Some(announced) = find(brokers, address).await?
             // What it said before may be from before the log was closed.
             && announced.revision > first
         {
             let chosen = chosen(&announced)?;
-            if has_all(connection, settings, &chosen, &announced.pod.stopped).await? {
+            if has_all(brokers, &chosen, &announced.pod.stopped).await? {
                 return Ok(chosen);
             }
         }
@@ -321,13 +319,8 @@ async fn settled(
 }
 
 /// Whether a pod will apply nothing more of the log of its epoch.
-async fn has_all(
-    connection: &Connection,
-    settings: &BrokerSettings,
-    chosen: &Chosen,
-    stopped: &[u32],
-) -> Result<bool> {
-    let founding = chosen.founding_of(settings);
+async fn has_all(brokers: Brokers<'_>, chosen: &Chosen, stopped: &[u32]) -> Result<bool> {
+    let (connection, founding) = (brokers.connection, chosen.founding_of(brokers.settings));
     let stream = NewEpoch::founding_of(connection, &founding.cluster, founding.epoch).await?;
     if stream.is_none() {
         return Ok(true);

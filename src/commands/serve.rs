@@ -203,7 +203,7 @@ fn open(
     (backups, snapshots): (Option<BackupOptions>, Option<u64>),
     app: &App,
     membership: Option<Membership>,
-) -> Result<(Engine, Option<Member>, Option<Backups>)> {
+) -> Result<(Engine, Option<Member>, Option<Arc<Backups>>)> {
     let metrics = Arc::clone(&app.metrics);
     let reads = metrics.page_reads.with_label_values(&["store"]);
     let store = Arc::new(PageStore::open(rocks)?.counting_in(reads));

@@ -16,12 +16,13 @@ use crate::cluster::{PodPosition, Unfit};
 use crate::engine::check::check_while;
 use crate::http::SNAPSHOT;
 use crate::server::App;
+use crate::server::arriving::Arriving;
 use crate::store::rocks::{Replacement, RocksOptions, RocksStore};
 use crate::store::{PageStore, StoreError};
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use std::io::{self, Read};
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -241,12 +242,12 @@ impl Pod {
         loop {
             // A snapshot that comes to its end too early is found to be damaged.
             let piece = match timeout(SILENCE, answer.chunk()).await {
-                Ok(Ok(Some(piece))) => Ok(piece),
-                Ok(Ok(None)) => break,
+                Ok(Ok(Some(piece))) if piece.is_empty() => continue,
+                Ok(Ok(piece)) => Ok(piece.unwrap_or_default()),
                 Ok(Err(error)) => Err(io::Error::other(error)),
                 Err(silent) => Err(silent.into()),
             };
-            let is_last = piece.is_err();
+            let is_last = piece.as_ref().map_or(true, Bytes::is_empty);
             // Whoever stores it has given up, and says why.
             if pieces.send(piece).await.is_err() || is_last {
                 break;
@@ -284,11 +285,7 @@ fn store(
     let replacement = rocks.begin_replacement().map_err(own)?;
     let directory = replacement.directory();
     check_room_for(directory, bytes).map_err(|error| NotTaken::Never(error.into()))?;
-    let archive = Arriving {
-        pieces: arriving,
-        piece: Bytes::new(),
-    };
-    unpack(archive, directory, &Progress::default()).map_err(NotTaken::yet)?;
+    unpack(Arriving::new(arriving), directory, &Progress::default()).map_err(NotTaken::yet)?;
     check(&replacement, position)?;
     replacement.complete().map_err(own)
 }
@@ -303,28 +300,6 @@ fn check(replacement: &Replacement, position: &PodPosition) -> Result<(), NotTak
     let go_on = &mut |_| ControlFlow::Continue(());
     check_while(&store, go_on).map_err(NotTaken::yet)?;
     Ok(())
-}
-
-/// An archive while it comes in.
-struct Arriving {
-    pieces: Receiver<io::Result<Bytes>>,
-    piece: Bytes,
-}
-
-impl Read for Arriving {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.piece.is_empty() {
-            match self.pieces.blocking_recv() {
-                None => return Ok(0),
-                Some(piece) => self.piece = piece?,
-            }
-        }
-        let now = self.piece.split_to(self.piece.len().min(buffer.len()));
-        for (to, from) in buffer.iter_mut().zip(&now) {
-            *to = *from;
-        }
-        Ok(now.len())
-    }
 }
 
 /// An error with what is behind it, in words.

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 struct Backed {
     store: Arc<PageStore>,
-    backups: Backups,
+    backups: Arc<Backups>,
     metrics: Arc<Metrics>,
     directory: TempDir,
 }

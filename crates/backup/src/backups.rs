@@ -73,13 +73,8 @@ pub struct BackupInfo {
     pub failure: Option<String>,
 }
 
-/// The backups of one server. Cheap to clone; all clones are the same.
-#[derive(Clone)]
+/// The backups of one server.
 pub struct Backups {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
     store: Arc<PageStore>,
     check: ContentCheck,
     catalog: Catalog,
@@ -152,7 +147,7 @@ impl Backups {
         options: &BackupOptions,
         metrics: Arc<Metrics>,
         check: ContentCheck,
-    ) -> Result<Backups> {
+    ) -> Result<Arc<Backups>> {
         let catalog = Catalog::open(&options.directory)?;
         let newest = catalog.list()?.last().map_or(0, |(id, _)| id.seconds());
         let newest = Arc::new(AtomicU64::new(newest));
@@ -163,24 +158,22 @@ impl Backups {
         if let Err(error) = metrics.register_gauges(Box::new(gauges)) {
             tracing::warn!(%error, "the age of the newest backup can't be shown");
         }
-        Ok(Backups {
-            shared: Arc::new(Shared {
-                store,
-                check,
-                catalog,
-                keep: options.keep.max(1),
-                disk_reserve: options.disk_reserve,
-                metrics,
-                newest,
-                starting: Mutex::default(),
-                current: Mutex::default(),
-            }),
-        })
+        Ok(Arc::new(Backups {
+            store,
+            check,
+            catalog,
+            keep: options.keep.max(1),
+            disk_reserve: options.disk_reserve,
+            metrics,
+            newest,
+            starting: Mutex::default(),
+            current: Mutex::default(),
+        }))
     }
 
     /// Whole archives that are kept.
     pub fn kept(&self) -> usize {
-        self.shared.keep
+        self.keep
     }
 
     /// Begins a backup of everything acknowledged so far; the rest happens on
@@ -189,34 +182,33 @@ impl Backups {
     /// # Errors
     /// [`BackupError::Running`]: one at a time. [`BackupError::DiskShort`] and
     /// [`BackupError::NoRoom`]: a disk is too full for it; nothing was written.
-    pub fn start(&self, now: SystemTime) -> Result<BackupInfo> {
-        let shared = &self.shared;
+    pub fn start(self: &Arc<Self>, now: SystemTime) -> Result<BackupInfo> {
         // A second request waits for the first to be under way, and is told so
         // then.
-        let _starting = shared.starting.lock();
-        let ended = shared.current.lock().make_way()?;
+        let _starting = self.starting.lock();
+        let ended = self.current.lock().make_way()?;
         if let Some(ended) = ended {
             // It has put `running` back as the last thing it did.
             let _ = ended.join();
         }
-        let id = shared.catalog.new_id(now)?;
-        let data_disk = shared.store.condition().disk;
+        let id = self.catalog.new_id(now)?;
+        let data_disk = self.store.condition().disk;
         if let Some(disk) = &data_disk {
             // The frozen copy of the log takes room there.
-            shared.disk_reserve.check(disk)?;
+            self.disk_reserve.check(disk)?;
         }
-        let frozen = shared.store.freeze()?;
+        let frozen = self.store.freeze()?;
         let bytes = archive::size_of(&id, frozen.files());
-        shared.check_room(bytes, data_disk)?;
+        self.check_room(bytes, data_disk)?;
         let running = Running {
             id,
             bytes,
             progress: Arc::default(),
         };
         let info = running.info();
-        let mut current = shared.current.lock();
+        let mut current = self.current.lock();
         current.make_way()?;
-        let (worker, written) = (Arc::clone(shared), running.clone());
+        let (worker, written) = (Arc::clone(self), running.clone());
         let thread = std::thread::Builder::new()
             .name("backup".to_owned())
             .spawn(move || worker.run(&written, frozen))
@@ -232,11 +224,11 @@ impl Backups {
     /// # Errors
     /// The directory can't be read.
     pub fn list(&self) -> Result<Vec<BackupInfo>> {
-        let current = self.shared.current.lock();
+        let current = self.current.lock();
         let running = current.running.as_ref().map(Running::info);
         let failed = current.failed.clone();
         drop(current);
-        let complete = self.shared.catalog.list()?;
+        let complete = self.catalog.list()?;
         let complete = complete.into_iter().map(|(id, bytes)| BackupInfo {
             id,
             state: BackupState::Complete,
@@ -268,7 +260,7 @@ impl Backups {
     /// [`BackupError::NotFound`], or [`BackupError::Running`] while it is not
     /// complete.
     pub fn archive(&self, id: &BackupId) -> Result<(File, u64)> {
-        if let Some(archive) = self.shared.catalog.archive(id)? {
+        if let Some(archive) = self.catalog.archive(id)? {
             return Ok(archive);
         }
         let state = self.info(id)?.state;
@@ -283,23 +275,21 @@ impl Backups {
     /// nothing of it is left.
     pub fn stop(&self) {
         {
-            let mut current = self.shared.current.lock();
+            let mut current = self.current.lock();
             current.is_stopping = true;
             if let Some(running) = &current.running {
                 running.progress.cancelled.store(true, Ordering::Release);
             }
         }
         // One that is being begun comes to nothing.
-        let _starting = self.shared.starting.lock();
-        let thread = self.shared.current.lock().thread.take();
+        let _starting = self.starting.lock();
+        let thread = self.current.lock().thread.take();
         if let Some(thread) = thread {
             // A backup that panicked has said so.
             let _ = thread.join();
         }
     }
-}
 
-impl Shared {
     /// # Errors
     /// [`BackupError::NoRoom`].
     fn check_room(&self, bytes: u64, data_disk: Option<DiskSpace>) -> Result<()> {

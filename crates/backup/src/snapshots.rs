@@ -16,12 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a server gives snapshots of. Cheap to clone; all clones are the same.
-#[derive(Clone)]
 pub struct Snapshots {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
     store: Arc<PageStore>,
     /// Bytes that are given in a second.
     bytes_per_second: u64,
@@ -32,7 +27,7 @@ struct Shared {
 
 /// A snapshot that is to be written. The store goes on meanwhile.
 pub struct Snapshot {
-    shared: Arc<Shared>,
+    of: Arc<Snapshots>,
     id: BackupId,
     frozen: Box<dyn FrozenStore>,
     bytes: u64,
@@ -46,16 +41,14 @@ impl Snapshots {
         bytes_per_second: u64,
         disk_reserve: DiskReserve,
         metrics: Arc<Metrics>,
-    ) -> Snapshots {
-        Snapshots {
-            shared: Arc::new(Shared {
-                store,
-                bytes_per_second: bytes_per_second.max(1),
-                disk_reserve,
-                metrics,
-                is_giving: AtomicBool::new(false),
-            }),
-        }
+    ) -> Arc<Snapshots> {
+        Arc::new(Snapshots {
+            store,
+            bytes_per_second: bytes_per_second.max(1),
+            disk_reserve,
+            metrics,
+            is_giving: AtomicBool::new(false),
+        })
     }
 
     /// Freezes a copy of everything that was committed before. One at a time.
@@ -63,26 +56,23 @@ impl Snapshots {
     ///
     /// # Errors
     /// [`BackupError::Giving`], or a disk is too full.
-    pub fn begin(&self, now: SystemTime) -> Result<Snapshot> {
-        let shared = &self.shared;
-        if shared.is_giving.swap(true, Ordering::AcqRel) {
+    pub fn begin(self: &Arc<Self>, now: SystemTime) -> Result<Snapshot> {
+        if self.is_giving.swap(true, Ordering::AcqRel) {
             return Err(BackupError::Giving);
         }
-        let begun = shared.freeze(now);
+        let begun = self.freeze(now);
         if begun.is_err() {
-            shared.is_giving.store(false, Ordering::Release);
+            self.is_giving.store(false, Ordering::Release);
         }
         let (id, frozen) = begun?;
         Ok(Snapshot {
             bytes: archive::size_of(&id, frozen.files()),
-            shared: Arc::clone(shared),
+            of: Arc::clone(self),
             id,
             frozen,
         })
     }
-}
 
-impl Shared {
     fn freeze(&self, now: SystemTime) -> Result<(BackupId, Box<dyn FrozenStore>)> {
         if let Some(disk) = &self.store.condition().disk {
             // Files that are removed meanwhile stay as long as the copy.
@@ -106,14 +96,14 @@ impl Snapshot {
     pub fn write(&self, out: impl Write) -> Result<()> {
         let paced = Paced {
             out,
-            bytes_per_second: self.shared.bytes_per_second,
+            bytes_per_second: self.of.bytes_per_second,
             since: Instant::now(),
             bytes: 0,
         };
         let started = Instant::now();
         let written = archive::write(paced, &self.id, &*self.frozen, &Progress::default());
         let seconds = started.elapsed().as_secs_f64();
-        let (bytes, metrics) = (self.bytes, &self.shared.metrics);
+        let (bytes, metrics) = (self.bytes, &self.of.metrics);
         let outcome = match &written {
             Ok(()) => {
                 metrics
@@ -138,7 +128,7 @@ impl Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.shared.is_giving.store(false, Ordering::Release);
+        self.of.is_giving.store(false, Ordering::Release);
     }
 }
 

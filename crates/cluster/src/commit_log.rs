@@ -103,6 +103,17 @@ pub struct LogError {
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
+impl LogError {
+    /// What was being done, as a participle, and what the log's client said.
+    pub(crate) fn new(
+        doing: &'static str,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> LogError {
+        let source = source.into();
+        LogError { doing, source }
+    }
+}
+
 /// A log of records. Every method may block, for a bounded time.
 pub trait CommitLog: Send + Sync + 'static {
     /// Appends a record to a lane.

@@ -1,7 +1,7 @@
 //! Whom the engine works for.
 
 use super::error::{EngineError, Result};
-use crate::share::{Claimant, Permit, Terms};
+use crate::share::{Claimant, Permit};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
@@ -46,13 +46,8 @@ impl From<Option<Permit<Arc<str>>>> for Turn {
 impl Caller {
     /// To whose account goes what it holds; `None`: to nobody's.
     pub(super) fn claimant(&self) -> Option<Claimant<Arc<str>>> {
-        self.key.as_ref().map(|key| Claimant {
-            holder: Arc::clone(key),
-            terms: Terms {
-                has_rivals: self.has_rivals,
-                most: None,
-            },
-        })
+        let key = self.key.as_ref();
+        key.map(|key| Claimant::of(Arc::clone(key), self.has_rivals))
     }
 
     /// Lets others have its turn: it is going to wait. What is left to do then is

@@ -4,7 +4,7 @@ use super::error::{EngineError, Overload, Result};
 use super::filters::OpenFilter;
 use crate::metrics::Metrics;
 use crate::page::FilterId;
-use crate::share::{Claimant, Kind, Permit, Resource, Terms};
+use crate::share::{Claimant, Kind, Permit, Resource};
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -133,13 +133,9 @@ impl Compactions {
         if before.is_some_and(|it| it.state == CompactionState::Running) {
             return Err(EngineError::CompactionRunning);
         }
-        let owner = filter.owner.as_ref().map(|owner| Claimant {
-            holder: Arc::clone(owner),
-            terms: Terms {
-                has_rivals: cause != Cause::Interrupted,
-                most: None,
-            },
-        });
+        let has_rivals = cause != Cause::Interrupted;
+        let owner = filter.owner.as_ref();
+        let owner = owner.map(|owner| Claimant::of(Arc::clone(owner), has_rivals));
         let place = self.places.try_take(owner.as_ref(), 1);
         let place = place.map_err(|_| Overload::Compactions)?;
         let before = before.copied();

@@ -408,17 +408,14 @@ pub(super) fn decode(stored: &StoredFilter) -> Result<Chain, StoreError> {
             found: u32::from(found),
             supported: u32::from(crate::chain::meta::META_VERSION),
         },
-        MetaError::Corrupt(_) => StoreError::Corrupt {
-            what: format!("metadata of filter {}", stored.id),
-            reason: error.to_string(),
-        },
+        MetaError::Corrupt(_) => {
+            StoreError::corrupt(format!("metadata of filter {}", stored.id), error)
+        }
     })
 }
 
 /// A stored name that is none is corruption.
 pub(super) fn stored_name(stored: &StoredFilter) -> Result<FilterName, StoreError> {
-    FilterName::parse(&stored.name).map_err(|error| StoreError::Corrupt {
-        what: format!("name of filter {}", stored.id),
-        reason: error.to_string(),
-    })
+    FilterName::parse(&stored.name)
+        .map_err(|error| StoreError::corrupt(format!("name of filter {}", stored.id), error))
 }

@@ -11,7 +11,7 @@ use super::error::{EngineError, Result};
 use super::filters::decode;
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
-use crate::share::{Claimant, Kind, Permit, Resource, Terms};
+use crate::share::{Claimant, Kind, Permit, Resource};
 use crate::store::{PageStore, StoreError};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -43,14 +43,8 @@ struct KeyQuota {
 
 impl KeyQuota {
     fn take(&self, key: &Arc<str>, amount: u64) -> Result<Permit<Arc<str>>> {
-        let terms = Terms {
-            has_rivals: false,
-            most: self.most,
-        };
-        let by = Claimant {
-            holder: Arc::clone(key),
-            terms,
-        };
+        let mut by = Claimant::of(Arc::clone(key), false);
+        by.terms.most = self.most;
         let taken = self.held.try_take(Some(&by), amount);
         taken.map_err(|_| self.refused(self.held.held_by(key)))
     }

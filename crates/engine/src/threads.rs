@@ -2,7 +2,7 @@
 
 use super::error::{EngineError, Result};
 use crate::store::StoreError;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::sync::Weak;
@@ -44,6 +44,11 @@ impl BackgroundTask {
         // One that panicked has said so.
         let _ = self.thread.join();
     }
+}
+
+/// Whether a task is ended: nothing can be sent to it any more.
+pub(super) fn is_stopped(stop: &Receiver<()>) -> bool {
+    stop.try_recv() == Err(TryRecvError::Disconnected)
 }
 
 /// Works on something again and again, after a first pause and those that the

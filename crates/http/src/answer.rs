@@ -6,6 +6,7 @@ mod values;
 pub(crate) use values::{value_lists, values_of_one};
 
 use super::admission::answers::InMemory;
+use super::headers::listed;
 use super::media;
 use super::problem::{HttpError, Result};
 use super::words;
@@ -35,12 +36,7 @@ impl Format {
     /// Lines only when the client lists `text/plain` before anything that
     /// JSON satisfies.
     pub(crate) fn wanted(headers: &HeaderMap) -> Format {
-        let ranges = headers
-            .get_all(ACCEPT)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','));
-        for range in ranges {
+        for range in listed(headers, &ACCEPT) {
             match range.split(';').next().unwrap_or_default().trim() {
                 media::TEXT | "text/*" => return Format::Lines,
                 media::JSON | "application/*" | "*/*" => return Format::Json,
@@ -261,9 +257,7 @@ fn advice(reason: FullReason) -> &'static str {
 /// A JSON answer. Like all of them it ends with a newline, for those who read
 /// it on a terminal.
 pub(crate) fn json(value: &impl Serialize) -> Result {
-    let mut body = serde_json::to_vec(value).map_err(|error| HttpError::Unanswerable {
-        cause: error.to_string(),
-    })?;
+    let mut body = serde_json::to_vec(value).map_err(HttpError::unanswerable)?;
     body.push(b'\n');
     Ok(of_media_type(Format::Json, body, None))
 }

@@ -2,6 +2,7 @@
 //! the API. They need no key, so they are made and compressed once, when the first
 //! of them is asked for, and off the async threads.
 
+use super::headers::listed;
 use super::problem::{HttpError, Result};
 use crate::codes::Code;
 use axum::body::{Body, Bytes};
@@ -78,10 +79,7 @@ impl Assets {
     /// # Errors
     /// There is none.
     pub(crate) async fn get(&self, name: &str) -> Result<&Asset> {
-        let make = || async {
-            let making = tokio::task::spawn_blocking(self.make);
-            making.await.map_err(|_| HttpError::Plain(Code::Internal))
-        };
+        let make = || tokio::task::spawn_blocking(self.make);
         let made = self.made.get_or_try_init(make).await?;
         made.get(name).ok_or(HttpError::Plain(Code::UnknownRoute))
     }
@@ -89,12 +87,7 @@ impl Assets {
 
 /// Whether a client takes gzip, as far as it names it.
 pub(super) fn takes_gzip(asked: &HeaderMap) -> bool {
-    let codings = asked
-        .get_all(ACCEPT_ENCODING)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    codings.into_iter().any(|coding| {
+    listed(asked, &ACCEPT_ENCODING).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
         let weight = weight.trim().strip_prefix("q=").unwrap_or("1");
         name.trim().eq_ignore_ascii_case("gzip") && weight.trim().parse() != Ok(0.0)

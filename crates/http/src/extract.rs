@@ -44,9 +44,8 @@ impl FromRequestParts<Arc<App>> for CallerEngine {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self> {
         let Some(principal) = parts.extensions.get::<Principal>() else {
             // A route beside the layer would be a mistake: it answers nothing.
-            return Err(HttpError::Unanswerable {
-                cause: "a request came past the check of its key".to_owned(),
-            });
+            let cause = "a request came past the check of its key";
+            return Err(HttpError::unanswerable(cause));
         };
         let until = Deadline::of_parts(parts).map(|Deadline(until)| until);
         let caller = principal.caller(until);
@@ -301,9 +300,7 @@ async fn parsed<T: Send + 'static>(
     if body.len() <= PARSE_IN_PLACE_BYTES {
         return parse(&body);
     }
-    tokio::task::spawn_blocking(move || parse(&body))
-        .await
-        .map_err(|_| HttpError::Plain(Code::Internal))?
+    tokio::task::spawn_blocking(move || parse(&body)).await?
 }
 
 #[cfg(test)]

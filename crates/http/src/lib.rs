@@ -10,7 +10,7 @@
 //! | `middleware` | the layers: errors, web pages of other origins, API keys, compression |
 //! | `cluster` | in a cluster: forwarding changes, and what pods ask of each other |
 //! | `admission` | bodies in both directions, and until when a request is worked on |
-//! | `declared` | what the route table declares of each operation |
+//! | `requirement` | what the route table declares of each operation |
 //! | `extract`, `query`, `parse` | from a request's bytes to items and fields |
 //! | `idempotency` | which request is the same as one sent before |
 //! | `answer`, `stream` | answers that are written at once, and while they are sent |
@@ -31,7 +31,6 @@ mod bearer;
 mod bounds;
 mod cluster;
 mod console;
-mod declared;
 mod docs;
 mod extract;
 #[cfg(any(test, fuzzing))]
@@ -49,6 +48,7 @@ mod openapi;
 mod parse;
 mod problem;
 mod query;
+mod requirement;
 mod routes;
 #[cfg(test)]
 mod schemas;

@@ -2,20 +2,18 @@
 
 use super::assets::{Asset, Assets};
 use super::cluster::{commands, internal};
-use super::declared::operation::{ADMIN, Declared, OPEN, Operation, READ, WRITE};
-use super::declared::requirement::RouteRequirements;
 use super::handlers::{
     backups, caller, clock, compaction, dumps, filters, history, imports, items, locate, lookup,
     operations, preview, values,
 };
 use super::layer::MiddlewareLayer;
 use super::media::JSON;
-use super::middleware::audit::AuditedRoutes;
 use super::middleware::auth::AuthLayer;
 use super::middleware::coding::{CodingLayer, Compressed, Unpacked};
 use super::middleware::errors::ErrorLayer;
 use super::openapi::OPENAPI_DOCUMENT;
 use super::problem::Result;
+use super::requirement::{ADMIN, OPEN, Operations, READ, RouteRequirement, WRITE};
 use super::{console, docs};
 use crate::server::App;
 use crate::server::listen::role::{ListenerRole, Transport};
@@ -31,7 +29,7 @@ const ADMINISTRATION: &str = "/admin/{*rest}";
 
 /// Every operation that the API has.
 #[cfg(test)]
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Operations {
     routes_of(ListenerRole::All).operations
 }
 
@@ -49,7 +47,7 @@ const DELETE: Verb = (Method::DELETE, MethodFilter::DELETE);
 #[derive(Default)]
 struct RouteTable {
     router: Router<Arc<App>>,
-    operations: Vec<Operation>,
+    operations: Operations,
 }
 
 impl RouteTable {
@@ -57,15 +55,11 @@ impl RouteTable {
         mut self,
         (method, filter): Verb,
         path: &'static str,
-        declared: Declared,
+        asks: RouteRequirement,
         handler: impl Handler<T, Arc<App>>,
     ) -> RouteTable {
         self.router = self.router.route(path, on(filter, handler));
-        self.operations.push(Operation {
-            method,
-            path,
-            declared,
-        });
+        self.operations.add(method, path, asks);
         self
     }
 }
@@ -156,14 +150,13 @@ async fn get_openapi(asked: HeaderMap) -> Result {
 pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router {
     let RouteTable {
         router: routes,
-        operations,
+        mut operations,
     } = routes_of(role);
-    let mut requirements = RouteRequirements::of(&operations);
     let pages = match role {
         ListenerRole::All | ListenerRole::Filters => docs::routes().merge(console::routes()),
         ListenerRole::Operations | ListenerRole::Scrapers => {
             // Scrapers have no key, and this listener is for them.
-            requirements.open("/metrics");
+            operations.open("/metrics");
             match role {
                 ListenerRole::Scrapers => {
                     Router::new().route(ADMINISTRATION, any(operations::certificate_missing))
@@ -172,14 +165,15 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
             }
         }
     };
+    let operations = Arc::new(operations);
     let auth = AuthLayer {
         app: Arc::clone(&app),
-        requirements,
+        operations: Arc::clone(&operations),
     };
     let errors = MiddlewareLayer::new(ErrorLayer {
         app: Arc::clone(&app),
         transport,
-        audited: Arc::new(AuditedRoutes::of(&operations)),
+        operations,
     });
     // All at once: each time that layers are put around routes, these get a box
     // more, and each request a copy of it.
@@ -212,7 +206,6 @@ fn bounded(routes: Router<Arc<App>>, errors: MiddlewareLayer<ErrorLayer>) -> Rou
 mod tests {
     use super::*;
     use crate::cluster::answer::{About, about};
-    use crate::declared::requirement::RouteRequirement;
     use crate::metrics::Metrics;
     use crate::server::{HostPolicy, Limits};
     use axum::body::Body;
@@ -233,7 +226,7 @@ mod tests {
         let errors = MiddlewareLayer::new(ErrorLayer {
             app: Arc::clone(&app),
             transport: Transport::Plain,
-            audited: Arc::new(AuditedRoutes::of(&[])),
+            operations: Arc::default(),
         });
         let routes = bounded(routes.route_layer(errors.clone()), errors);
         let router: Router = routes.with_state(app);
@@ -250,9 +243,8 @@ mod tests {
     #[test]
     fn each_route_that_changes_something_goes_to_the_leader_or_is_the_pods_own() {
         let (mut changes, mut asking, mut own) = (Vec::new(), Vec::new(), Vec::new());
-        for operation in super::operations() {
-            let (method, path) = (&operation.method, operation.path);
-            let about = about(RouteRequirement::of(&operation), method, path);
+        for (method, path, asks) in super::operations().all() {
+            let about = about(asks, method, path);
             let is_safe = [Method::GET, Method::HEAD].contains(method);
             let route = format!("{method} {path}");
             match about {

@@ -330,15 +330,18 @@ impl Metrics {
     /// Makes the series whose labels are known beforehand, so that a rate over
     /// them starts from zero and not from the first event.
     fn touch(&self) {
-        for outcome in [
-            "new",
-            "replayed",
-            "filter_gone",
-            "in_flight",
-            "conflict",
-            "full",
+        for (counted, outcomes) in [
+            (
+                &self.retries,
+                "new replayed filter_gone in_flight conflict full",
+            ),
+            (&self.compactions, "done overtaken no_room failed"),
+            (&self.backups, "complete failed"),
+            (&self.page_reads, "cache store"),
         ] {
-            self.retries.with_label_values(&[outcome]);
+            for outcome in outcomes.split(' ') {
+                counted.with_label_values(&[outcome]);
+            }
         }
         for what in ["keys", "certificates"] {
             self.reload_failing.with_label_values(&[what]);
@@ -351,15 +354,6 @@ impl Metrics {
         }
         for operation in ["read", "write"] {
             self.storage_pending_seconds.with_label_values(&[operation]);
-        }
-        for source in ["cache", "store"] {
-            self.page_reads.with_label_values(&[source]);
-        }
-        for outcome in ["done", "overtaken", "no_room", "failed"] {
-            self.compactions.with_label_values(&[outcome]);
-        }
-        for outcome in ["complete", "failed"] {
-            self.backups.with_label_values(&[outcome]);
         }
         for (operation, outcome) in ITEM_OUTCOMES {
             self.items.with_label_values(&[operation, outcome]);

@@ -78,24 +78,8 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    const ALL: [Refused; 5] = [
-        Refused::Connections,
-        Refused::Auth,
-        Refused::Protocol,
-        Refused::Foreign,
-        Refused::Timeout,
-    ];
-
-    /// How metrics name it.
-    fn name(self) -> &'static str {
-        match self {
-            Refused::Connections => "connections",
-            Refused::Auth => "auth",
-            Refused::Protocol => "protocol",
-            Refused::Foreign => "foreign",
-            Refused::Timeout => "timeout",
-        }
-    }
+    /// How metrics name them, in their order.
+    const NAMES: [&str; 5] = ["connections", "auth", "protocol", "foreign", "timeout"];
 }
 
 /// See the module.
@@ -112,7 +96,8 @@ pub(crate) struct Service {
     unknown: IntCounter,
     /// Runs of questions, and of changes.
     runs: [Histogram; 2],
-    refused: Vec<(Refused, IntCounter)>,
+    /// In the order of [`Refused`].
+    refused: [IntCounter; Refused::NAMES.len()],
     last_foreign: Mutex<Option<Instant>>,
     pub(crate) timings: Timings,
     /// Questions about items of filters that are there, and of others.
@@ -136,12 +121,11 @@ impl Service {
         };
         let runs = ["questions", "changes"]
             .map(|kind| metrics.redis_run_seconds.with_label_values(&[kind]));
-        let refused = |why: Refused| metrics.redis_refused.with_label_values(&[why.name()]);
         Arc::new(Service {
             counted: TABLE.iter().map(|spec| of(spec.name)).collect(),
             unknown: commands.with_label_values(&["unknown", "error"]),
             runs,
-            refused: Refused::ALL.map(|why| (why, refused(why))).to_vec(),
+            refused: Refused::NAMES.map(|why| metrics.redis_refused.with_label_values(&[why])),
             last_foreign: Mutex::default(),
             timings: Timings::new(),
             found: Default::default(),
@@ -212,14 +196,9 @@ impl Service {
 
     /// Counts a refusal.
     pub(crate) fn note_refused(&self, why: Refused) {
-        if let Some((_, counter)) = self.refused.iter().find(|(known, _)| *known == why) {
+        if let Some(counter) = self.refused.get(why as usize) {
             counter.inc();
         }
-    }
-
-    /// Counts a key that is not known.
-    pub(crate) fn note_failed_auth(&self) {
-        self.note_refused(Refused::Auth);
     }
 
     /// Counts another protocol, and says so once a minute.
@@ -239,14 +218,7 @@ impl Service {
     /// Notes a new connection.
     pub(crate) fn connect(self: &Arc<Self>, peer: SocketAddr, local: SocketAddr) -> Connected {
         let id = self.next_client();
-        let info = Arc::new(ClientInfo {
-            id,
-            peer,
-            local,
-            since: Instant::now(),
-            version: AtomicU8::new(2),
-            texts: Mutex::default(),
-        });
+        let info = ClientInfo::new(id, peer, local);
         self.clients.lock().insert(id, Arc::clone(&info));
         self.connections.fetch_add(1, Ordering::Relaxed);
         self.app.metrics.redis_connections.inc();
@@ -375,10 +347,14 @@ impl ClientInfo {
     /// Of commands that another pod has passed on.
     pub(crate) fn of_a_pod(id: u64) -> Arc<ClientInfo> {
         let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
+        ClientInfo::new(id, nobody, nobody)
+    }
+
+    fn new(id: u64, peer: SocketAddr, local: SocketAddr) -> Arc<ClientInfo> {
         Arc::new(ClientInfo {
             id,
-            peer: nobody,
-            local: nobody,
+            peer,
+            local,
             since: Instant::now(),
             version: AtomicU8::new(2),
             texts: Mutex::default(),

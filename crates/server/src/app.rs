@@ -46,8 +46,8 @@ impl From<HostPolicy> for Access {
 /// redo log is replayed.
 pub struct App {
     engine: OnceLock<Engine>,
-    backups: OnceLock<Backups>,
-    snapshots: OnceLock<Snapshots>,
+    backups: OnceLock<Arc<Backups>>,
+    snapshots: OnceLock<Arc<Snapshots>>,
     cluster: OnceLock<Cluster>,
     command_worker: OnceLock<Arc<dyn CommandWorker>>,
     draining: AtomicBool,
@@ -88,14 +88,14 @@ impl App {
     }
 
     /// Offers backups. To be called before [`open`](Self::open), or not at all.
-    pub fn offer_backups(&self, backups: Backups) {
+    pub fn offer_backups(&self, backups: Arc<Backups>) {
         // As for a second engine.
         let _ = self.backups.set(backups);
     }
 
     /// Offers snapshots to other pods. To be called before [`open`](Self::open), or
     /// not at all.
-    pub fn offer_snapshots(&self, snapshots: Snapshots) {
+    pub fn offer_snapshots(&self, snapshots: Arc<Snapshots>) {
         // As for a second engine.
         let _ = self.snapshots.set(snapshots);
     }
@@ -147,7 +147,7 @@ impl App {
     ///
     /// # Errors
     /// The engine is not open, or the server is in no cluster.
-    pub fn snapshots(&self) -> Result<&Snapshots, Refusal> {
+    pub fn snapshots(&self) -> Result<&Arc<Snapshots>, Refusal> {
         self.engine()?;
         self.snapshots
             .get()
@@ -158,7 +158,7 @@ impl App {
     ///
     /// # Errors
     /// The engine is not open, or there are to be no backups.
-    pub fn backups(&self) -> Result<&Backups, Refusal> {
+    pub fn backups(&self) -> Result<&Arc<Backups>, Refusal> {
         self.engine()?;
         self.backups.get().ok_or(Refusal::Plain(Code::BackupsOff))
     }

@@ -4,6 +4,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `app` | what all requests share: the engine once it is open, backups, keys, the cluster |
+//! | `arriving` | what arrives, for work that may block |
 //! | `options` | how connections are bounded, and how a stop goes |
 //! | `listen` | how many connections there may be, TLS, their clocks, polls and drain |
 //! | `admission` | what requests may hold at the same time, and how long work is paced |
@@ -14,6 +15,7 @@
 
 pub mod admission;
 pub mod app;
+pub mod arriving;
 pub mod cluster;
 pub mod listen;
 pub mod options;

@@ -5,7 +5,7 @@ use super::refusal::Refusal;
 use crate::access::keys::{ApiKey, ApiKeys, KeyEnd};
 use crate::access::{Prefix, Scope};
 use crate::engine::{Caller, FilterName};
-use crate::share::{Claimant, Terms};
+use crate::share::Claimant;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -21,15 +21,8 @@ pub struct Principal {
 impl Principal {
     /// The caller with this key, which is one of `keys`.
     pub fn of(key: Arc<ApiKey>, keys: &ApiKeys) -> Principal {
-        let terms = Terms {
-            has_rivals: keys.len() > 1,
-            most: None,
-        };
         Principal {
-            holder: Some(Claimant {
-                holder: key.name.shared(),
-                terms,
-            }),
+            holder: Some(Claimant::of(key.name.shared(), keys.len() > 1)),
             key: Some(key),
         }
     }

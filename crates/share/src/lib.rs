@@ -32,6 +32,18 @@ pub struct Claimant<H> {
     pub terms: Terms,
 }
 
+impl<H> Claimant<H> {
+    /// One of whom nothing is known but whether there are others whom it could crowd
+    /// out.
+    pub fn of(holder: H, has_rivals: bool) -> Claimant<H> {
+        let most = None;
+        Claimant {
+            holder,
+            terms: Terms { has_rivals, most },
+        }
+    }
+}
+
 /// What a claimant may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {

@@ -40,8 +40,8 @@ pub(super) struct Bucket {
 /// sealed.
 #[derive(Clone)]
 pub(super) struct SealedBucket {
-    bucket: Bucket,
-    seals: Seals,
+    pub(super) unsealed: Bucket,
+    pub(super) seals: Seals,
 }
 
 /// What is under a key.
@@ -256,7 +256,7 @@ impl SealedBucket {
         seals: &Seals,
     ) -> Result<SealedBucket> {
         let opened = SealedBucket {
-            bucket: Bucket::open(connection, cluster).await?,
+            unsealed: Bucket::open(connection, cluster).await?,
             seals: seals.clone(),
         };
         opened.look().await?;
@@ -266,7 +266,7 @@ impl SealedBucket {
     /// Finds the newest revision.
     async fn look(&self) -> Result<()> {
         let asked = Instant::now();
-        let newest = self.bucket.end().await?;
+        let newest = self.unsealed.end().await?;
         self.seals.note(newest, asked);
         Ok(())
     }
@@ -281,7 +281,7 @@ impl SealedBucket {
         key: &str,
         doing: &'static str,
     ) -> Result<Option<Entry<Option<Said>>>> {
-        let newest = self.bucket.newest(key, doing).await?;
+        let newest = self.unsealed.newest(key, doing).await?;
         Ok(newest.map(|it| Entry {
             revision: it.revision,
             value: it
@@ -295,13 +295,8 @@ impl SealedBucket {
     /// # Errors
     /// The broker did not answer.
     pub(super) async fn is_there(&self, key: &str, doing: &'static str) -> Result<bool> {
-        let newest = self.bucket.newest(key, doing).await?;
+        let newest = self.unsealed.newest(key, doing).await?;
         Ok(newest.is_some_and(|it| it.value.is_some()))
-    }
-
-    /// How much was found that somebody said since, and no pod with this cluster key.
-    pub(super) fn refused(&self) -> u64 {
-        self.seals.news()
     }
 
     /// What a pod said under a key; nothing, if it was in the past.
@@ -338,24 +333,12 @@ impl SealedBucket {
         let sealed = self.seals.close(key, said);
         let sealed = sealed.map_err(JetStreamError::while_doing(DOING))?;
         let asked = Instant::now();
-        let put = self.bucket.put(key, sealed, ttl, expected).await;
+        let put = self.unsealed.put(key, sealed, ttl, expected).await;
         let put = put.map_err(JetStreamError::while_doing(DOING))?;
         if let Put::Stored(revision) = put {
             self.seals.note(revision, asked);
         }
         Ok(put)
-    }
-
-    /// Takes a key back, as [`Bucket::delete`] does.
-    ///
-    /// # Errors
-    /// There was no answer: it may be taken back.
-    pub(super) async fn delete(
-        &self,
-        key: &str,
-        expected: Option<u64>,
-    ) -> Result<Put, PublishError> {
-        self.bucket.delete(key, expected).await
     }
 
     /// The keys that begin with `start`, as far as there are some.
@@ -364,7 +347,7 @@ impl SealedBucket {
     /// The broker did not answer.
     pub(super) async fn keys(&self, start: &str, doing: &'static str) -> Result<Vec<String>> {
         let asked = Instant::now();
-        let (keys, newest) = self.bucket.keys(start, doing).await?;
+        let (keys, newest) = self.unsealed.keys(start, doing).await?;
         self.seals.note(newest, asked);
         Ok(keys)
     }
@@ -375,14 +358,14 @@ impl SealedBucket {
     /// The broker did not answer.
     pub(super) async fn watch(&self, start: &str) -> Result<Watch> {
         const DOING: &str = "watching what pods tell each other";
-        let prefix = &self.bucket.prefix;
+        let prefix = &self.unsealed.prefix;
         let config = OrderedConfig {
             filter_subject: format!("{prefix}{start}*"),
             deliver_policy: DeliverPolicy::New,
             replay_policy: ReplayPolicy::Instant,
             ..OrderedConfig::default()
         };
-        let consumer = self.bucket.stream.create_consumer(config).await;
+        let consumer = self.unsealed.stream.create_consumer(config).await;
         let consumer = consumer.map_err(JetStreamError::while_doing(DOING))?;
         let messages = consumer.messages().await;
         Ok(Watch {

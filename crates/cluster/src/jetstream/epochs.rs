@@ -41,7 +41,7 @@ pub fn is_of_epoch(began: &[Position], lane: u32, sequence: u64) -> bool {
 }
 
 /// The current epoch of a cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epoch {
     /// Its number, from 1.
     pub epoch: u64,
@@ -49,14 +49,8 @@ pub struct Epoch {
     /// epoch.
     pub began: Vec<Position>,
     /// What a change of it expects.
+    #[serde(skip)]
     revision: u64,
-}
-
-/// The same as the bucket has it.
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    epoch: u64,
-    began: Vec<Position>,
 }
 
 /// The current epoch of a cluster: the first one, unless another was begun.
@@ -82,17 +76,14 @@ pub async fn current_epoch(connection: &Connection, cluster: &ClusterName) -> Re
     let Some(value) = entry.value else {
         return Err(bad("deleted".to_owned()));
     };
-    let stored: Stored =
+    let stored: Epoch =
         serde_json::from_slice(&value).map_err(|error| bad(format!("not readable ({error})")))?;
     // Only later epochs have the key, and each of them began somewhere.
     if stored.epoch <= FIRST_EPOCH || stored.began.is_empty() {
         return Err(bad("not readable".to_owned()));
     }
-    Ok(Epoch {
-        epoch: stored.epoch,
-        began: stored.began,
-        revision: entry.revision,
-    })
+    let revision = entry.revision;
+    Ok(Epoch { revision, ..stored })
 }
 
 /// An epoch that is made and is not the current one yet. Its stream is its own: another
@@ -257,12 +248,13 @@ impl NewEpoch {
         for (lane, &before) in (0..).zip(lanes) {
             self.barrier(lane, before, stamp_ms).await?;
         }
-        let stored = Stored {
+        let epoch = Epoch {
             epoch: self.founding.epoch,
             began: lanes.to_vec(),
+            revision: self.revision,
         };
         const DOING: &str = "making the epoch the current one";
-        let value = serde_json::to_vec(&stored).map_err(JetStreamError::while_doing(DOING))?;
+        let value = serde_json::to_vec(&epoch).map_err(JetStreamError::while_doing(DOING))?;
         let bucket = Bucket::open(&self.connection, &self.founding.cluster).await?;
         let put = bucket.put(KEY, value.into(), None, Some(self.revision));
         match put.await.map_err(JetStreamError::while_doing(DOING))? {
@@ -271,11 +263,7 @@ impl NewEpoch {
                 let _ = self.give_up().await;
                 Err(JetStreamError::EpochOvertaken)
             }
-            Put::Stored(revision) => Ok(Epoch {
-                epoch: stored.epoch,
-                began: stored.began,
-                revision,
-            }),
+            Put::Stored(revision) => Ok(Epoch { revision, ..epoch }),
         }
     }
 

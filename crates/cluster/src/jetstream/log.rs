@@ -75,10 +75,7 @@ impl JetStreamLog {
             .ack_timeout(patience.append)
             .build(connection.client.clone());
         let stream = context.get_stream_no_info(founding.stream()).await;
-        let stream = stream.map_err(|error| LogError {
-            doing: "opened",
-            source: error.into(),
-        })?;
+        let stream = stream.map_err(|error| LogError::new("opened", error))?;
         let cursors = (0..founding.lanes).map(|_| Mutex::new(None)).collect();
         Ok(JetStreamLog {
             context,
@@ -95,10 +92,8 @@ impl JetStreamLog {
     /// # Errors
     /// The broker did not answer.
     pub async fn extent(&self) -> Result<LogExtent, LogError> {
-        let info = self.stream.get_info().await.map_err(|error| LogError {
-            doing: "measured",
-            source: error.into(),
-        })?;
+        let info = self.stream.get_info().await;
+        let info = info.map_err(|error| LogError::new("measured", error))?;
         Ok(LogExtent {
             bytes: info.state.bytes,
             records: info.state.messages,
@@ -112,10 +107,7 @@ impl JetStreamLog {
     /// The broker did not answer.
     pub async fn end(&self, lane: u32) -> Result<u64, LogError> {
         let newest = self.ask_newest(lane).await;
-        newest.map_err(|error| LogError {
-            doing: "asked for its end",
-            source: error.into(),
-        })
+        newest.map_err(|error| LogError::new("asked for its end", error))
     }
 
     fn subject(&self, lane: u32) -> String {
@@ -246,17 +238,12 @@ impl CommitLog for JetStreamLog {
     }
 
     fn read(&self, lane: u32, after: u64, wait: Duration) -> Result<Vec<Stored>, LogError> {
-        let failed = |source| LogError {
-            doing: "read",
-            source,
-        };
         let cursor = self.cursors.get(lane as usize);
-        let mut cursor = cursor
-            .ok_or_else(|| failed("it has no such lane".into()))?
-            .lock();
-        self.runtime
-            .block_on(self.read_on(&mut cursor, lane, after, wait))
-            .map_err(failed)
+        let none = || LogError::new("read", "it has no such lane");
+        let mut cursor = cursor.ok_or_else(none)?.lock();
+        let reading = self.read_on(&mut cursor, lane, after, wait);
+        let read = self.runtime.block_on(reading);
+        read.map_err(|error| LogError::new("read", error))
     }
 
     fn newest(&self, lane: u32) -> Result<u64, LogError> {
@@ -268,10 +255,6 @@ impl CommitLog for JetStreamLog {
     }
 
     fn trim(&self, lane: u32, before: u64) -> Result<(), LogError> {
-        let failed = |source: Cause| LogError {
-            doing: "trimmed",
-            source,
-        };
         // The newest record stays whatever is asked for: without it the fence
         // would be 0.
         let before = before.min(self.newest(lane)?);
@@ -281,7 +264,8 @@ impl CommitLog for JetStreamLog {
         let purge = self.stream.purge().filter(self.subject(lane));
         let purged = async { purge.sequence(before).await };
         let purged = self.runtime.block_on(purged);
-        purged.map(drop).map_err(|error| failed(error.into()))
+        purged.map_err(|error| LogError::new("trimmed", error))?;
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 //! the cluster's bucket, with a lifetime, so that those that are gone are not
 //! listed. What nobody of the cluster has sealed is passed over.
 
-use super::bucket::{Bucket, SealedBucket};
+use super::bucket::{Bucket, Entry, SealedBucket};
 use super::connect::Connection;
 use super::error::{JetStreamError, Result};
 use super::leases::Holder;
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 const DOING: &str = "listing the pods";
+const LOOKING: &str = "looking at a pod";
 
 /// What the keys of all announcements begin with.
 const KEYS: &str = "pod.";
@@ -139,14 +140,14 @@ impl Announcements {
     /// # Errors
     /// The broker did not answer: it is listed until its time is over.
     pub async fn withdraw(&self, address: &str) -> Result<()> {
-        let deleted = self.bucket.delete(&self.key(address), None).await;
+        let deleted = self.bucket.unsealed.delete(&self.key(address), None).await;
         deleted.map_err(JetStreamError::while_doing("withdrawing this pod"))?;
         Ok(())
     }
 
     /// How much was found that no pod with this cluster key has said.
     pub fn refused(&self) -> u64 {
-        self.bucket.refused()
+        self.bucket.seals.news()
     }
 
     /// Makes sure that no other pod that lives has this address. Takes a few
@@ -234,8 +235,10 @@ impl Announcements {
     /// The broker did not answer.
     pub async fn all(&self) -> Result<Vec<PodState>> {
         let keys = self.bucket.keys(&self.start, DOING).await?;
-        let newest = try_join_all(keys.iter().map(|key| newest(&self.bucket, key))).await?;
-        let mut pods: Vec<PodState> = newest.into_iter().flatten().map(|(_, pod)| pod).collect();
+        let newest = keys.iter().map(|key| self.bucket.newest(key, LOOKING));
+        let newest = try_join_all(newest).await?.into_iter().flatten();
+        let pod = |it: Entry| serde_json::from_slice(&it.value?).ok();
+        let mut pods: Vec<PodState> = newest.filter_map(pod).collect();
         pods.sort_by(|a, b| a.address.cmp(&b.address));
         Ok(pods)
     }
@@ -254,18 +257,8 @@ fn parts(key: &str) -> Option<(u64, [u8; 16], String)> {
     Some((epoch, founding, String::from_utf8(address).ok()?))
 }
 
-/// What was announced last under a key, with its revision, unless it was withdrawn or
-/// ran out, or is a copy of the past.
-async fn newest(bucket: &SealedBucket, key: &str) -> Result<Option<(u64, PodState)>> {
-    let said = last_said(bucket, key).await?;
-    Ok(said.and_then(|(revision, said)| {
-        let pod = serde_json::from_slice(&said.bytes).ok()?;
-        said.is_fresh.then_some((revision, pod))
-    }))
-}
-
 /// The same, even if it is a copy.
 async fn last_said(bucket: &SealedBucket, key: &str) -> Result<Option<(u64, Said)>> {
-    let said = bucket.last_said(key, "looking at a pod").await?;
+    let said = bucket.last_said(key, LOOKING).await?;
     Ok(said.and_then(|it| Some((it.revision, it.value??))))
 }

@@ -179,8 +179,7 @@ pub fn inspect_filter(
 
 fn fault(inspector: &mut dyn Inspector, outcome: Result) {
     if let Err(error) = outcome {
-        let filter = None;
-        inspector.fault(Fault::new(filter, error));
+        inspector.fault(Fault::new(None, error));
     }
 }
 

@@ -143,8 +143,7 @@ impl Slice {
                     Ok(None) => continue,
                     Err(error) => {
                         slice.undescribed.insert(id);
-                        let filter = None;
-                        inspector.fault(Fault::new(filter, error));
+                        inspector.fault(Fault::new(None, error));
                         continue;
                     }
                 };
@@ -219,10 +218,10 @@ impl Slice {
 fn see_that_its_name_leads_to(view: &Snapshot<'_>, stored: &StoredFilter) -> Result {
     match view.filter_by_name(&stored.name)? {
         Some(found) if found.id == stored.id => Ok(()),
-        _ => Err(StoreError::Corrupt {
-            what: format!("filter {}", stored.id),
-            reason: "its name does not lead to it".to_owned(),
-        }),
+        _ => Err(StoreError::corrupt(
+            format!("filter {}", stored.id),
+            "its name does not lead to it",
+        )),
     }
 }
 
@@ -249,10 +248,7 @@ impl Comparison<'_> {
         }
         let pages = Garbage::SubFilter(id.filter, id.ordinal);
         self.slice.garbage.insert(pages);
-        let error = StoreError::Corrupt {
-            what: id.to_string(),
-            reason: "it belongs to nothing that is described".to_owned(),
-        };
+        let error = StoreError::corrupt(id.to_string(), "it belongs to nothing that is described");
         let filter = self.slice.names.get(&id.filter).cloned();
         self.inspector.fault(Fault {
             unreachable: Some(pages),

@@ -87,41 +87,45 @@ pub(crate) fn place(
 ) -> Result<Placement, StoreError> {
     let source = Source { id, chain };
     let mut counted = Counters {
-        source,
-        pace: &mut *pace,
         buckets: buckets(chain),
         classes: Vec::new(),
         slots: 0,
-        is_interrupted: false,
     };
     let spans = source.spans();
-    if stored::each_page(view, &spans, max_entries, &mut counted)?.is_break() {
-        return Ok(match counted.is_interrupted {
+    let mut pages = Pages {
+        source,
+        pace: &mut *pace,
+        each: |page: &ReadPage<'_>| counted.find(page),
+        is_interrupted: false,
+    };
+    if stored::each_page(view, &spans, max_entries, &mut pages)?.is_break() {
+        return Ok(match pages.is_interrupted {
             true => Placement::Interrupted,
             false => Placement::NoRoom,
         });
     }
-    let classes = counted.classes;
-    let mut slots = Occupied {
-        source,
-        pace: &mut *pace,
-        wanted: BTreeMap::new(),
-    };
-    for class in &classes {
-        if slots.between().is_break() {
+    let mut wanted = BTreeMap::new();
+    for class in &counted.classes {
+        if pace().is_break() {
             return Ok(Placement::Interrupted);
         }
         for position in 0..chain.sub_filter_count() {
             for slot in class.slots(chain, position) {
-                slots.wanted.insert(slot, false);
+                wanted.insert(slot, false);
             }
         }
     }
+    let mut pages = Pages {
+        source,
+        pace,
+        each: |page: &ReadPage<'_>| see(&mut wanted, page),
+        is_interrupted: false,
+    };
     // It goes through all pages, whatever they hold.
-    if stored::each_page(view, &spans, max_entries, &mut slots)?.is_break() {
+    if stored::each_page(view, &spans, max_entries, &mut pages)?.is_break() {
         return Ok(Placement::Interrupted);
     }
-    Ok(fill(chain, &classes, &slots.wanted).map_or(Placement::NoRoom, Placement::All))
+    Ok(fill(chain, &counted.classes, &wanted).map_or(Placement::NoRoom, Placement::All))
 }
 
 /// Buckets of each sub-filter, and of one more.
@@ -236,18 +240,15 @@ impl Source<'_> {
     }
 }
 
-/// Finds the classes with counted copies.
-struct Counters<'a> {
+/// Goes through the pages of a filter.
+struct Pages<'a, F> {
     source: Source<'a>,
     pace: &'a mut Pace,
-    buckets: Vec<u64>,
-    classes: Vec<Counted>,
-    /// In which they may lie.
-    slots: usize,
+    each: F,
     is_interrupted: bool,
 }
 
-impl PageVisitor for Counters<'_> {
+impl<F: FnMut(&ReadPage<'_>) -> ControlFlow<()>> PageVisitor for Pages<'_, F> {
     fn between(&mut self) -> ControlFlow<()> {
         let paced = (self.pace)();
         self.is_interrupted |= paced.is_break();
@@ -263,9 +264,22 @@ impl PageVisitor for Counters<'_> {
         id: PageId,
         bytes: Result<&[u8], StoreError>,
     ) -> Result<ControlFlow<()>, StoreError> {
-        let Some(page) = self.source.page(id, bytes)? else {
-            return Ok(ControlFlow::Continue(()));
-        };
+        let page = self.source.page(id, bytes)?;
+        Ok(page.map_or(ControlFlow::Continue(()), |page| (self.each)(&page)))
+    }
+}
+
+/// The classes with counted copies.
+struct Counters {
+    buckets: Vec<u64>,
+    classes: Vec<Counted>,
+    /// In which they may lie.
+    slots: usize,
+}
+
+impl Counters {
+    /// Finds those of a page, unless they become too many.
+    fn find(&mut self, page: &ReadPage<'_>) -> ControlFlow<()> {
         let (layout, counters) = (page.layout, &page.image.counters);
         let size = u64::from(layout.bucket_size());
         // Sub-filters never become smaller.
@@ -286,45 +300,20 @@ impl PageVisitor for Counters<'_> {
             });
             self.slots = self.slots.saturating_add(slots_of_a_class);
         }
-        let is_bounded = self.classes.len() <= MAX_CLASSES && self.slots <= MAX_SLOTS;
-        Ok(match is_bounded {
+        match self.classes.len() <= MAX_CLASSES && self.slots <= MAX_SLOTS {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
-        })
-    }
-}
-
-/// Finds out of some slots whether they are in use.
-struct Occupied<'a> {
-    source: Source<'a>,
-    pace: &'a mut Pace,
-    wanted: BTreeMap<Slot, bool>,
-}
-
-impl PageVisitor for Occupied<'_> {
-    fn between(&mut self) -> ControlFlow<()> {
-        (self.pace)()
-    }
-
-    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
-        self.source.geometry(id)
-    }
-
-    fn page(
-        &mut self,
-        id: PageId,
-        bytes: Result<&[u8], StoreError>,
-    ) -> Result<ControlFlow<()>, StoreError> {
-        let Some(page) = self.source.page(id, bytes)? else {
-            return Ok(ControlFlow::Continue(()));
-        };
-        let (position, first) = (page.position, page.first_slot);
-        let end = first + u64::from(page.layout.page_bytes());
-        let wanted = self.wanted.range_mut((position, first)..(position, end));
-        for (&(_, slot), is_in_use) in wanted {
-            let byte = page.image.slots.get((slot - first) as usize);
-            *is_in_use = byte.is_some_and(|&byte| byte != 0);
         }
-        Ok(ControlFlow::Continue(()))
     }
+}
+
+/// Finds out of some slots whether they are in use, those of a page.
+fn see(wanted: &mut BTreeMap<Slot, bool>, page: &ReadPage<'_>) -> ControlFlow<()> {
+    let (position, first) = (page.position, page.first_slot);
+    let end = first + u64::from(page.layout.page_bytes());
+    for (&(_, slot), is_in_use) in wanted.range_mut((position, first)..(position, end)) {
+        let byte = page.image.slots.get((slot - first) as usize);
+        *is_in_use = byte.is_some_and(|&byte| byte != 0);
+    }
+    ControlFlow::Continue(())
 }

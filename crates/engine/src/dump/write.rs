@@ -67,7 +67,9 @@ pub(crate) fn write(
     share: &MemoryShare,
     sink: &mut dyn DumpSink,
 ) -> Result<(), StoreError> {
-    let header = Header::of(chain).ok_or_else(|| corrupt(id, "it is too large for a file"))?;
+    let what = format!("filter {}", id.0);
+    let header = Header::of(chain)
+        .ok_or_else(|| StoreError::corrupt(&what, "it is too large for a file"))?;
     let ControlFlow::Continue(Wanted { header, bytes }) = sink.begin(header) else {
         return Ok(());
     };
@@ -134,14 +136,7 @@ pub(crate) fn write(
     match written {
         Ok(()) | Err(Ended::Enough) => Ok(()),
         Err(Ended::Failed(error)) => Err(error),
-        Err(Ended::Contradicts(error)) => Err(corrupt(id, &error.to_string())),
-    }
-}
-
-fn corrupt(id: FilterId, reason: &str) -> StoreError {
-    StoreError::Corrupt {
-        what: format!("filter {}", id.0),
-        reason: reason.to_owned(),
+        Err(Ended::Contradicts(error)) => Err(StoreError::corrupt(what, error)),
     }
 }
 

@@ -404,8 +404,5 @@ impl SideRecorder {
 }
 
 fn no_sense() -> StoreError {
-    StoreError::Corrupt {
-        what: "an answer kept for a retry".to_owned(),
-        reason: "it makes no sense".to_owned(),
-    }
+    StoreError::corrupt("an answer kept for a retry", "it makes no sense")
 }

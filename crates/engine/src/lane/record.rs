@@ -117,8 +117,5 @@ fn stored(id: FilterId, meta: Vec<u8>, name: String) -> StoredFilter {
 }
 
 pub(super) fn unfit(record: u64, reason: &str) -> StoreError {
-    StoreError::Corrupt {
-        what: format!("record {record} of the commit log"),
-        reason: reason.to_owned(),
-    }
+    StoreError::corrupt(format!("record {record} of the commit log"), reason)
 }

@@ -98,9 +98,19 @@ impl Engine {
             _ => None,
         };
         let set = |recorder: Option<SideRecorder>| async move {
-            let expiry = || ttl::expiry(ttl_seconds, self.now_ms());
-            self.set_expiry(name, expiry, Measured::Yes, recorder.as_ref())
-                .await
+            loop {
+                let filter = self.find(name).await?;
+                let command = Command::SetExpiry {
+                    sizes: self.sizes(&filter).await?,
+                    known: filter.expiry(),
+                    expiry: ttl::expiry(ttl_seconds, self.now_ms())?,
+                };
+                let (lanes, recorder) = (&self.state.lanes, recorder.as_ref());
+                let set = lanes.submit(&self.caller, &filter, command, recorder);
+                if let Outcome::Described(filter) = set.await? {
+                    return Ok(filter.info(name));
+                }
+            }
         };
         let bytes = StoredResponse::FILTER_BYTES;
         self.once(name, key, bytes, kept, set).await
@@ -117,13 +127,8 @@ impl Engine {
         at_ms: u64,
         allows: impl Fn(Option<u64>) -> bool,
     ) -> Result<bool> {
-        let term = self.state.term(name);
-        let set = self.set_end_if(name, at_ms, allows).await;
-        let is_set = self.confirmed(name, term, set).await?;
-        if !is_set {
-            self.confirm(name, term).await?;
-        }
-        Ok(is_set)
+        let expiry = || ttl::expiry_at(at_ms, self.now_ms()).map(Some);
+        self.set_expiry(name, expiry, allows).await
     }
 
     /// Has a filter never end; `false`: it had no end.
@@ -131,15 +136,8 @@ impl Engine {
     /// # Errors
     /// As [`set_ttl`](Self::set_ttl).
     pub async fn persist(&self, name: &FilterName) -> Result<bool> {
-        let term = self.state.term(name);
-        if matches!(self.end_of(name).await, Ok(None)) {
-            self.confirm(name, term).await?;
-            return Ok(false);
-        }
-        let never = || Ok(None);
-        let set = self.set_expiry(name, never, Measured::No, None).await;
-        self.confirmed(name, term, set).await?;
-        Ok(true)
+        self.set_expiry(name, || Ok(None), |end| end.is_some())
+            .await
     }
 
     /// When a filter ends, in milliseconds since 1970; `None`: never.
@@ -185,57 +183,39 @@ impl Engine {
         self.once(name, key, 1, kept, remove).await
     }
 
+    /// Sets when a filter ends, or that it never does.
     async fn set_expiry(
         &self,
         name: &FilterName,
         expiry: impl Fn() -> Result<Option<Expiry>>,
-        measured: Measured,
-        recorder: Option<&SideRecorder>,
-    ) -> Result<FilterInfo> {
-        loop {
-            let filter = self.find(name).await?;
-            let sizes = match measured {
-                Measured::Yes => self.sizes(&filter).await?,
-                Measured::No => FilterSizes::default(),
-            };
-            let command = Command::SetExpiry {
-                known: filter.expiry(),
-                expiry: expiry()?,
-                sizes,
-            };
-            let lanes = &self.state.lanes;
-            let changed = lanes.submit(&self.caller, &filter, command, recorder);
-            if let Outcome::Described(filter) = changed.await? {
-                return Ok(filter.info(name));
-            }
-        }
-    }
-
-    async fn set_end_if(
-        &self,
-        name: &FilterName,
-        at_ms: u64,
         allows: impl Fn(Option<u64>) -> bool,
     ) -> Result<bool> {
-        loop {
-            let filter = self.find(name).await?;
-            let known = filter.expiry();
-            if !allows(known.map(|expiry| expiry.at_ms)) {
-                return Ok(false);
+        let term = self.state.term(name);
+        let set = async {
+            loop {
+                let filter = self.find(name).await?;
+                let known = filter.expiry();
+                if !allows(known.map(|expiry| expiry.at_ms)) {
+                    return Ok(false);
+                }
+                let command = Command::SetExpiry {
+                    known,
+                    expiry: expiry()?,
+                    // Nobody asks for its bytes, which the store tells.
+                    sizes: FilterSizes::default(),
+                };
+                let lanes = &self.state.lanes;
+                let set = lanes.submit(&self.caller, &filter, command, None);
+                if set.await? != Outcome::Stale {
+                    return Ok(true);
+                }
             }
-            let command = Command::SetExpiry {
-                known,
-                expiry: Some(ttl::expiry_at(at_ms, self.now_ms())?),
-                sizes: FilterSizes::default(),
-            };
-            let changed = self
-                .state
-                .lanes
-                .submit(&self.caller, &filter, command, None);
-            if changed.await? != Outcome::Stale {
-                return Ok(true);
-            }
+        };
+        let is_set = self.confirmed(name, term, set.await).await?;
+        if !is_set {
+            self.confirm(name, term).await?;
         }
+        Ok(is_set)
     }
 
     /// Bytes of a filter as it is now.
@@ -252,12 +232,6 @@ impl Engine {
         self.read(move |store| store.approximate_page_bytes(id))
             .await
     }
-}
-
-/// Whether a description says a filter's bytes, which the store is asked for.
-enum Measured {
-    Yes,
-    No,
 }
 
 /// Everything there is to know about a filter as of a moment, in milliseconds since

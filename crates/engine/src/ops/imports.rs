@@ -227,10 +227,8 @@ fn state_of(is_running: bool, progress: &ImportProgress) -> ImportState {
 }
 
 fn progress_of(record: &SideRecord) -> Result<ImportProgress, StoreError> {
-    ImportProgress::decode(&record.payload).ok_or_else(|| StoreError::Corrupt {
-        what: "the progress of an import".to_owned(),
-        reason: "it makes no sense".to_owned(),
-    })
+    ImportProgress::decode(&record.payload)
+        .ok_or_else(|| StoreError::corrupt("the progress of an import", "it makes no sense"))
 }
 
 impl Import {

@@ -154,36 +154,32 @@ impl Engine {
                 .lanes
                 .submit_items(&self.caller, &filter, items, None, command);
             if let Outcome::Stepped(results) = worked.await? {
-                for (operation, outcome, items) in counted(&results) {
-                    state.count_items(operation, outcome, items);
-                }
+                state.count_stepped(&results);
                 return Ok(results);
             }
         }
     }
 }
 
-/// What became of the items of steps, as it is counted.
-fn counted(results: &[ItemResult]) -> [(&'static str, &'static str, usize); 9] {
-    use ItemResult::{Added, Counted, Deleted, Found};
-    let of = |operation, outcome, wanted: fn(&ItemResult) -> bool| {
-        let items = results.iter().filter(|it| wanted(it)).count();
-        (operation, outcome, items)
-    };
-    [
-        of("add", "added", |it| *it == Added(AddResult::Added)),
-        of("add", "refreshed", |it| *it == Added(AddResult::Refreshed)),
-        of("add", "exists", |it| *it == Added(AddResult::Exists)),
-        of("add", "full", |it| matches!(it, Added(AddResult::Full(_)))),
-        of("delete", "deleted", |it| *it == Deleted(true)),
-        of("delete", "absent", |it| *it == Deleted(false)),
-        of("exists", "found", |it| *it == Found(true)),
-        of("exists", "absent", |it| *it == Found(false)),
-        of("count", "answered", |it| matches!(it, Counted(_))),
-    ]
-}
-
 impl EngineState {
+    /// Counts what became of the items of steps.
+    fn count_stepped(&self, results: &[ItemResult]) {
+        let (mut added, mut deleted, mut found) = (Vec::new(), Vec::new(), Vec::new());
+        for result in results {
+            match result {
+                ItemResult::Added(it) => added.push(*it),
+                ItemResult::Deleted(it) => deleted.push(*it),
+                ItemResult::Found(it) => found.push(*it),
+                ItemResult::Counted(_) => {}
+            }
+        }
+        let counted = results.len() - added.len() - deleted.len() - found.len();
+        self.count_items("count", "answered", counted);
+        self.count_added(&added);
+        self.count_deleted(&deleted);
+        self.count_found(&found);
+    }
+
     /// Counts what became of added items.
     pub(super) fn count_added(&self, results: &[AddResult]) {
         let (mut added, mut refreshed, mut exists, mut full) = (0, 0, 0, 0);

@@ -136,10 +136,8 @@ fn live(found: Vec<NamedEnd>, now_ms: u64, chosen: &Chosen) -> Result<Vec<Filter
         .into_iter()
         .filter(|(name, end)| !ttl::has_ended(*end, now_ms) && chosen(name));
     live.map(|(name, _)| {
-        FilterName::of(name).map_err(|refused| StoreError::Corrupt {
-            what: "the list of filter names".to_owned(),
-            reason: refused.to_string(),
-        })
+        FilterName::of(name)
+            .map_err(|refused| StoreError::corrupt("the list of filter names", refused))
     })
     .collect()
 }

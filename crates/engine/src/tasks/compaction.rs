@@ -24,8 +24,8 @@ use crate::lane::command::{Command, CompactStep, Outcome};
 use crate::lane::units::SLICE_UNITS;
 use crate::page::Ordinal;
 use crate::state::EngineState;
-use crate::threads::run_blocking;
-use crossbeam_channel::{Receiver, TryRecvError};
+use crate::threads::{is_stopped, run_blocking};
+use crossbeam_channel::Receiver;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -337,11 +337,6 @@ fn is_passing(error: &EngineError) -> bool {
         EngineError::DiskShort(_) | EngineError::Overloaded(_)
     );
     waits || error.may_be_done()
-}
-
-/// Whether nothing can be sent any more.
-fn is_stopped(stop: &Receiver<()>) -> bool {
-    stop.try_recv() == Err(TryRecvError::Disconnected)
 }
 
 /// Drives compactions until the engine stops: until nothing can be sent into

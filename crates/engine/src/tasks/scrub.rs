@@ -16,8 +16,8 @@ use crate::page::PageId;
 use crate::state::EngineState;
 use crate::store::kv::Column;
 use crate::store::{ScrubPosition, StoreError};
-use crate::threads::repeat;
-use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
+use crate::threads::{is_stopped, repeat};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::ops::ControlFlow;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
@@ -224,8 +224,7 @@ impl Pass {
     /// Nobody knows which page it is, or whether it passes. It is tried again, the
     /// second time from the beginning: what comes before must not go unread.
     fn fail(&mut self, state: &EngineState, error: StoreError) {
-        let filter = None;
-        self.fault(&state.metrics, &Fault::new(filter, error));
+        self.fault(&state.metrics, &Fault::new(None, error));
         tracing::error!("the stored data can't be read to its end; it is tried again");
         self.faults = self.settled_faults;
         match self.failed_at.replace(self.next) == Some(self.next) {
@@ -297,9 +296,4 @@ impl Inspector for Pace<'_> {
     fn fault(&mut self, fault: Fault) {
         self.pass.fault(self.metrics, &fault);
     }
-}
-
-/// Whether nothing can be sent any more.
-fn is_stopped(stop: &Receiver<()>) -> bool {
-    stop.try_recv() == Err(TryRecvError::Disconnected)
 }

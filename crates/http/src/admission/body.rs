@@ -8,13 +8,14 @@ use crate::engine::EngineError;
 use crate::problem::{HttpError, Result};
 use crate::server::admission::budget::{Held, Holder};
 use crate::server::admission::limits::Admission;
+use crate::server::arriving::Arriving;
 use crate::server::listen::patience::{Patience, after};
 use crate::server::listen::polls::give_way;
 use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
 use std::error::Error;
-use std::io::{self, Read};
-use tokio::sync::mpsc::{Receiver, channel};
+use std::io::Read;
+use tokio::sync::mpsc::channel;
 use tokio::time::{Instant, timeout_at};
 
 /// Pieces of a streamed body that wait for the thread that works on it.
@@ -164,13 +165,7 @@ where
     HttpError: From<E>,
 {
     let (pieces, receiver) = channel(QUEUED_PIECES);
-    let worker = tokio::task::spawn_blocking(move || {
-        work(&mut Arriving {
-            receiver,
-            piece: Bytes::new(),
-            is_whole: false,
-        })
-    });
+    let worker = tokio::task::spawn_blocking(move || work(&mut Arriving::new(receiver)));
     let limits = &admission.limits;
     let mut patience = Patience::new(limits.body_idle_timeout, limits.min_restore_rate);
     let fed = loop {
@@ -182,37 +177,12 @@ where
         patience.note(since.elapsed(), piece.as_ref().map_or(0, Bytes::len));
         let is_last = piece.is_none();
         // Work that takes no more has made up its mind.
-        if pieces.send(piece).await.is_err() || is_last {
+        if pieces.send(Ok(piece.unwrap_or_default())).await.is_err() || is_last {
             break Ok(());
         }
     };
     drop(pieces);
-    let outcome = worker.await.map_err(|_| HttpError::Plain(Code::Internal))?;
+    let outcome = worker.await?;
     fed?;
     Ok(outcome?)
-}
-
-/// A body as it comes; `None` is its end.
-struct Arriving {
-    receiver: Receiver<Option<Bytes>>,
-    piece: Bytes,
-    is_whole: bool,
-}
-
-impl Read for Arriving {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.piece.is_empty() && !self.is_whole {
-            match self.receiver.blocking_recv() {
-                Some(Some(piece)) => self.piece = piece,
-                Some(None) => self.is_whole = true,
-                None => return Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
-            }
-        }
-        let length = buffer.len().min(self.piece.len());
-        let front = self.piece.split_to(length);
-        if let Some(buffer) = buffer.get_mut(..length) {
-            buffer.copy_from_slice(&front);
-        }
-        Ok(length)
-    }
 }

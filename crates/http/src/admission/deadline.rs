@@ -1,13 +1,14 @@
 //! Until when a request is worked on: as long as the server allows, or less if
 //! the request says so, with the preference `wait` of RFC 7240.
 
+use crate::headers::listed;
 use crate::problem::{HttpError, Result, excerpt};
 use crate::server::admission::limits::{Limits, MAX_REQUEST_TIMEOUT};
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
 use std::time::{Duration, Instant};
 
-const PREFER: &str = "prefer";
+const PREFER: HeaderName = HeaderName::from_static("prefer");
 const WAIT: &str = "wait";
 
 /// When the work on a request ends.
@@ -37,18 +38,13 @@ impl Deadline {
 
 /// How long the client waits, if it says so.
 fn wanted(headers: &HeaderMap) -> Result<Option<Duration>> {
-    for value in headers.get_all(PREFER) {
-        // Preferences that we do not know are nothing to us.
-        let Ok(value) = value.to_str() else {
-            continue;
-        };
-        for preference in value.split(',') {
-            let preference = preference.split(';').next().unwrap_or_default();
-            let (name, value) = preference.split_once('=').unwrap_or((preference, ""));
-            // The first one counts.
-            if name.trim().eq_ignore_ascii_case(WAIT) {
-                return seconds(value.trim()).map(Some);
-            }
+    // Preferences that we do not know are nothing to us.
+    for preference in listed(headers, &PREFER) {
+        let preference = preference.split(';').next().unwrap_or_default();
+        let (name, value) = preference.split_once('=').unwrap_or((preference, ""));
+        // The first one counts.
+        if name.trim().eq_ignore_ascii_case(WAIT) {
+            return seconds(value.trim()).map(Some);
         }
     }
     Ok(None)

@@ -3,10 +3,10 @@
 use super::forward::forward;
 use crate::access::Scope;
 use crate::admission::deadline::Deadline;
-use crate::declared::requirement::{ResourceScope, RouteRequirement};
 use crate::engine::{Engine, FilterName};
 use crate::layer::InnerService;
 use crate::problem::{HttpError, Result, excerpt};
+use crate::requirement::{ResourceScope, RouteRequirement};
 use crate::server::App;
 use crate::server::cluster::commands::ForwardedBy;
 use crate::server::cluster::headers::{CONSISTENCY, MIN_POSITION, POSITION};

@@ -113,9 +113,7 @@ async fn post_snapshot(
             Err(unfit) => Err(differs(unfit)),
         }
     });
-    let snapshot = begun
-        .await
-        .map_err(|_| HttpError::Plain(Code::Internal))??;
+    let snapshot = begun.await??;
     let bytes = snapshot.bytes();
     let body = stream::start(slot, move |pieces| {
         if let Err(error) = snapshot.write(Sending::to(pieces)) {

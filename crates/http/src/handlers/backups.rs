@@ -79,17 +79,17 @@ fn example(state: BackupState, done_bytes: u64) -> BackupBody {
 
 /// What is answered when one begins, where they are listed, and of one.
 #[cfg(test)]
-pub(crate) fn examples() -> [serde_json::Value; 3] {
+pub(crate) fn examples() -> (serde_json::Value, serde_json::Value, serde_json::Value) {
     let complete = example(BackupState::Complete, 104_857_600);
     let listed = BackupListBody {
         backups: vec![complete],
         keep: 7,
     };
-    [
+    (
         serde_json::json!(example(BackupState::Writing, 0)),
         serde_json::json!(listed),
         serde_json::json!(example(BackupState::Writing, 52_428_800)),
-    ]
+    )
 }
 
 /// `POST /admin/backups`.
@@ -174,10 +174,8 @@ fn known(id: String) -> Result<BackupId> {
 /// Works with the backups where it may block.
 async fn with_backups<T: Send + 'static>(
     app: &App,
-    work: impl FnOnce(&Backups) -> Result<T> + Send + 'static,
+    work: impl FnOnce(&Arc<Backups>) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let backups = app.backups()?.clone();
-    tokio::task::spawn_blocking(move || work(&backups))
-        .await
-        .map_err(|_| HttpError::Plain(Code::Internal))?
+    tokio::task::spawn_blocking(move || work(&backups)).await?
 }

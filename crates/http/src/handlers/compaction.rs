@@ -45,7 +45,7 @@ pub(crate) struct CompactionBody {
 
 /// What is answered when one begins, and of one.
 #[cfg(test)]
-pub(crate) fn examples() -> [serde_json::Value; 2] {
+pub(crate) fn examples() -> (serde_json::Value, serde_json::Value) {
     let begun = CompactionBegunBody {
         closed_sub_filters: 2,
         status_url: "/filters/coupons/compaction".to_owned(),
@@ -59,7 +59,7 @@ pub(crate) fn examples() -> [serde_json::Value; 2] {
         started_at: "2026-11-21T10:00:00.000Z".to_owned(),
         ended_at: None,
     };
-    [serde_json::json!(begun), serde_json::json!(compaction)]
+    (serde_json::json!(begun), serde_json::json!(compaction))
 }
 
 impl From<&Compaction> for CompactionBody {

@@ -12,6 +12,7 @@ use crate::engine::{
     Adopted, DumpSink, EngineError, FilterVersion, Intake, Replace, RestoreError, Wanted,
 };
 use crate::extract::Target;
+use crate::headers::listed;
 use crate::idempotency::refuse_key;
 use crate::media::{DUMP, SCANDUMP, media_type};
 use crate::middleware::audit::noted;
@@ -417,12 +418,7 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Tags {
     if !headers.contains_key(name) {
         return Tags::None;
     }
-    let values = headers.get_all(name).iter();
-    let values = values.filter_map(|value| value.to_str().ok());
-    let tags: Vec<&str> = values
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .collect();
+    let tags: Vec<&str> = listed(headers, name).collect();
     if tags.contains(&"*") {
         return Tags::Any;
     }

@@ -139,12 +139,12 @@ fn example() -> ImportBody {
 
 /// One, and a list of it.
 #[cfg(test)]
-pub(crate) fn examples() -> [serde_json::Value; 2] {
+pub(crate) fn examples() -> (serde_json::Value, serde_json::Value) {
     let list = ImportListBody {
         imports: vec![example()],
         next_cursor: None,
     };
-    [serde_json::json!(example()), serde_json::json!(list)]
+    (serde_json::json!(example()), serde_json::json!(list))
 }
 
 /// What an import is told in its query.

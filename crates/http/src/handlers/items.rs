@@ -133,12 +133,9 @@ pub(crate) async fn count_items(Target(engine, name): Target, sent: Sent) -> Res
 
 /// The answer to the one item that was asked for.
 fn only<T: Copy>(answers: &[T]) -> Result<T> {
-    answers
-        .first()
-        .copied()
-        .ok_or_else(|| HttpError::Unanswerable {
-            cause: "the engine answered no item where one was asked for".to_owned(),
-        })
+    const NONE: &str = "the engine answered no item where one was asked for";
+    let first = answers.first().copied();
+    first.ok_or_else(|| HttpError::unanswerable(NONE))
 }
 
 #[cfg(test)]

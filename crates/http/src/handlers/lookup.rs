@@ -33,9 +33,8 @@ pub(crate) async fn look_up_items(
 ) -> Result {
     let mut batch = sent.batch(BatchKind::Lookup).await?;
     let Some(filters) = batch.lookup.filters.take() else {
-        return Err(HttpError::Unanswerable {
-            cause: "a lookup without filters was let through".to_owned(),
-        });
+        let cause = "a lookup without filters was let through";
+        return Err(HttpError::unanswerable(cause));
     };
     let mode = batch.lookup.mode;
     let most = app.admission.limits.max_lookup_filters;

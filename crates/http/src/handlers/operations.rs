@@ -76,7 +76,7 @@ fn said(health: &Health) -> String {
 
 /// What it says in some states: of each its name, what it means, and the words.
 #[cfg(test)]
-pub(crate) fn states() -> [(&'static str, &'static str, String); 3] {
+pub(crate) fn states() -> Vec<(&'static str, &'static str, String)> {
     let almost_full = Health {
         disk_short: Some(crate::engine::DiskShort {
             free_bytes: 800_000_000,
@@ -92,7 +92,7 @@ pub(crate) fn states() -> [(&'static str, &'static str, String); 3] {
         "Questions about pages in memory are answered",
         "Questions are answered, changes are not",
     );
-    [
+    vec![
         ("well", "All is well", "ok\n".to_owned()),
         ("disk_hangs", answered, said(&hanging)),
         ("disk_almost_full", refused, said(&almost_full)),
@@ -112,11 +112,8 @@ pub(crate) async fn get_metrics(State(app): State<Arc<App>>) -> Result {
         let _encoding = encoding;
         metrics.encode()
     })
-    .await
-    .map_err(|_| HttpError::Plain(Code::Internal))?
-    .map_err(|error| HttpError::Unanswerable {
-        cause: error.to_string(),
-    })?;
+    .await?
+    .map_err(HttpError::unanswerable)?;
     let media_type = HeaderValue::from_static(prometheus::TEXT_FORMAT);
     Ok(([(CONTENT_TYPE, media_type)], Body::from(text)).into_response())
 }

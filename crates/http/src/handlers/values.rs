@@ -4,7 +4,6 @@
 use super::items::{in_words, word};
 use crate::admission::deadline::Deadline;
 use crate::answer::{flags, value_lists, values_of_one};
-use crate::codes::Code;
 use crate::engine::{Entries, Listed, ReplaceResult, Replacements};
 use crate::extract::{Sent, Target, query_item};
 use crate::idempotency::marked;
@@ -44,26 +43,23 @@ async fn written(
         .admission
         .turn(principal.holder(), until, usize::MAX, false)
         .await?;
-    tokio::task::spawn_blocking(move || {
+    let written = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         write(&listed)
-    })
-    .await
-    .map_err(|_| HttpError::Plain(Code::Internal))
+    });
+    Ok(written.await?)
 }
 
 /// The entries of a batch that has to have some.
 fn needed(batch: &Batch) -> Result<Entries<'_>> {
-    batch.entries().ok_or_else(|| HttpError::Unanswerable {
-        cause: "a batch of entries has no values".to_owned(),
-    })
+    let none = || HttpError::unanswerable("a batch of entries has no values");
+    batch.entries().ok_or_else(none)
 }
 
 /// The same of entries with what they are to become.
 fn replacements(batch: &Batch) -> Result<Replacements<'_>> {
-    batch.replacements().ok_or_else(|| HttpError::Unanswerable {
-        cause: "a batch of replacements has no values".to_owned(),
-    })
+    let none = || HttpError::unanswerable("a batch of replacements has no values");
+    batch.replacements().ok_or_else(none)
 }
 
 /// `POST /filters/{key}/values`.

@@ -5,47 +5,15 @@
 use crate::access::audit::{AuditOutcome, TARGET};
 use crate::backup::BackupId;
 use crate::codes::Code;
-use crate::declared::operation::Operation;
 use crate::engine::FilterName;
 use crate::headers::IDEMPOTENCY_REPLAYED;
 use crate::problem::HttpError;
 use crate::server::principal::Principal;
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
-use axum::http::Method;
 use axum::http::StatusCode;
 use axum::response::Response;
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// The operations that are audited, a handful.
-pub(crate) struct AuditedRoutes(Vec<AuditedRoute>);
-
-struct AuditedRoute {
-    method: Method,
-    path: &'static str,
-    /// The name of the operation.
-    action: &'static str,
-}
-
-impl AuditedRoutes {
-    pub(crate) fn of(operations: &[Operation]) -> AuditedRoutes {
-        let audited = operations.iter().filter_map(|operation| {
-            Some(AuditedRoute {
-                method: operation.method.clone(),
-                path: operation.path,
-                action: operation.declared.audited_as?,
-            })
-        });
-        AuditedRoutes(audited.collect())
-    }
-
-    /// How an operation is called that is audited.
-    pub(super) fn action(&self, method: &Method, path: &str) -> Option<&'static str> {
-        let mut routes = self.0.iter();
-        let found = routes.find(|route| route.method == *method && route.path == path);
-        found.map(|route| route.action)
-    }
-}
 
 /// What is asked of the server, until it is known what becomes of it.
 pub(super) struct Act {

@@ -16,9 +16,9 @@ use crate::admission::deadline::Deadline;
 use crate::bearer::key_of;
 use crate::cluster::answer::{answer, check_outside_cluster};
 use crate::codes::Code;
-use crate::declared::requirement::{ResourceScope, RouteRequirements};
 use crate::layer::{InnerService, Middleware};
 use crate::problem::{HttpError, Result};
+use crate::requirement::{Operations, ResourceScope};
 use crate::server::App;
 use crate::server::admission::limits::Place;
 use crate::server::listen::polls::{charge_to, give_way};
@@ -35,7 +35,7 @@ const METRICS: &str = "/metrics";
 /// The layer. See the module.
 pub(crate) struct AuthLayer {
     pub(crate) app: Arc<App>,
-    pub(crate) requirements: RouteRequirements,
+    pub(crate) operations: Arc<Operations>,
 }
 
 impl Middleware for AuthLayer {
@@ -65,7 +65,7 @@ impl Middleware for AuthLayer {
                         Some(cluster) => {
                             let path = request.extensions().get::<MatchedPath>();
                             let path = path.map_or("", MatchedPath::as_str);
-                            let requirement = self.requirements.find(path, request.method());
+                            let requirement = self.operations.find(path, request.method());
                             let answered = answer(cluster, &self.app, requirement, request, inner);
                             Box::pin(answered).await.into_response()
                         }
@@ -97,7 +97,7 @@ impl AuthLayer {
     async fn admit(&self, parts: &mut Parts, principal: &mut Principal) -> Result<Option<Place>> {
         let path = parts.extensions.get::<MatchedPath>().cloned();
         let path = path.as_ref().map_or("", MatchedPath::as_str);
-        let requirement = self.requirements.find(path, &parts.method);
+        let requirement = self.operations.find(path, &parts.method);
         let Some(scope) = requirement.scope else {
             // Probes get through to a server that is overloaded.
             return Ok(None);

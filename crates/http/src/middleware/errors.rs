@@ -1,7 +1,7 @@
 //! The outermost layer: gives each request an id, renders every error in one
 //! shape, logs each failure once, counts.
 
-use super::audit::{Act, Answered, AuditedRoutes};
+use super::audit::{Act, Answered};
 use super::origin;
 use crate::admission::unread::{LINGER, Rest, SHORT_LINGER, UnreadBody};
 use crate::cluster::forward::IsForwarded;
@@ -10,6 +10,7 @@ use crate::headers::REQUEST_ID;
 use crate::layer::{InnerService, Middleware};
 use crate::media::PROBLEM_JSON;
 use crate::problem::HttpError;
+use crate::requirement::Operations;
 use crate::server::App;
 use crate::server::listen::polls::{Timed, Work, note_work};
 use crate::server::listen::role::Transport;
@@ -43,7 +44,7 @@ const OTHER_METHOD: &str = "other";
 pub(crate) struct ErrorLayer {
     pub(crate) app: Arc<App>,
     pub(crate) transport: Transport,
-    pub(crate) audited: Arc<AuditedRoutes>,
+    pub(crate) operations: Arc<Operations>,
 }
 
 impl Middleware for ErrorLayer {
@@ -56,7 +57,8 @@ impl Middleware for ErrorLayer {
         let work = path.cloned().map_or(Work::Unknown, Work::Route);
         let route = path.map_or(UNMATCHED, MatchedPath::as_str);
         note_work(work);
-        match self.audited.action(request.method(), route) {
+        let operation = self.operations.get(route, request.method());
+        match operation.and_then(|it| it.audited_as) {
             None => Either::Left(self.respond(request, inner, None)),
             Some(action) => Either::Right(Box::pin(self.respond_audited(request, inner, action))),
         }

@@ -8,6 +8,8 @@ use crate::chain::params::{
     Attributes, AttributesError, Codes, MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_LABELS,
     MAX_VALUE_BITS,
 };
+use crate::problem::excerpt;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 pub(super) const ALLOWED: &str =
@@ -18,80 +20,63 @@ pub(super) const ALLOWED: &str =
 /// # Errors
 /// The first that can be none.
 pub(super) fn attributes(json: &str) -> Result<Attributes, AttributesError> {
-    let refuse = |pointer: String, given: String, allowed: String| AttributesError {
-        pointer,
-        given,
-        allowed,
-    };
-    let listed: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| {
-        refuse(
-            String::new(),
-            crate::problem::excerpt(json),
-            ALLOWED.to_owned(),
-        )
-    })?;
+    let listed: Vec<&RawValue> = serde_json::from_str(json)
+        .map_err(|_| AttributesError::new(String::new(), excerpt(json), ALLOWED))?;
     if listed.len() > MAX_ATTRIBUTES {
-        let given = format!("a list of {}", listed.len());
-        return Err(refuse(
-            String::new(),
-            given,
-            format!("1 to {MAX_ATTRIBUTES}"),
-        ));
+        let (given, allowed) = (listed.len(), format!("1 to {MAX_ATTRIBUTES}"));
+        let given = format!("a list of {given}");
+        return Err(AttributesError::new(String::new(), given, allowed));
     }
     let mut named = Vec::new();
     for (position, one) in listed.into_iter().enumerate() {
         let at = format!("/{position}");
-        let object = "an object with the field name and values or hash_bits".to_owned();
+        let object = "an object with the field name and values or hash_bits";
         let fields =
-            members(one.get()).map_err(|_| refuse(at.clone(), given(one), object.clone()))?;
+            members(one.get()).map_err(|_| AttributesError::new(at.clone(), given(one), object))?;
         let (mut name, mut codes) = (None, None);
         for (field, value) in fields {
             let at = pointer(&at, &field);
-            let text = value.get();
-            let is_again = match field.as_str() {
-                "name" => name.is_some(),
-                "values" | "hash_bits" => codes.is_some(),
-                _ => {
-                    let allowed = "name, values, hash_bits".to_owned();
-                    return Err(refuse(at, "not a field here".to_owned(), allowed));
-                }
+            let refused = match field.as_str() {
+                "name" if name.is_none() => None,
+                "values" | "hash_bits" if codes.is_none() => None,
+                "name" | "values" | "hash_bits" => Some((
+                    "given twice, or beside the other",
+                    "name, and one of values and hash_bits",
+                )),
+                _ => Some(("not a field here", "name, values, hash_bits")),
             };
-            if is_again {
-                let allowed = "name, and one of values and hash_bits".to_owned();
-                return Err(refuse(
-                    at,
-                    "given twice, or beside the other".to_owned(),
-                    allowed,
-                ));
+            if let Some((given, allowed)) = refused {
+                return Err(AttributesError::new(at, given, allowed));
             }
-            let refuse = |allowed: String| refuse(at, given(value), allowed);
             match field.as_str() {
                 "name" => {
-                    let read: Option<String> = serde_json::from_str(text).ok();
                     let allowed =
-                        || format!("1 to {MAX_ATTRIBUTE_NAME_BYTES} letters, digits and . _ -");
-                    name = Some(read.ok_or_else(|| refuse(allowed()))?);
+                        format!("1 to {MAX_ATTRIBUTE_NAME_BYTES} letters, digits and . _ -");
+                    name = Some(read(at, value, allowed)?);
                 }
                 "values" => {
-                    let read: Option<Vec<String>> = serde_json::from_str(text).ok();
-                    let allowed = || format!("an array of 1 to {MAX_LABELS} strings");
-                    codes = Some(Codes::Exact(read.ok_or_else(|| refuse(allowed()))?));
+                    let allowed = format!("an array of 1 to {MAX_LABELS} strings");
+                    codes = Some(Codes::Exact(read(at, value, allowed)?));
                 }
                 _ => {
-                    let read: Option<u8> = serde_json::from_str(text).ok();
-                    let allowed = || format!("an integer from 1 to {MAX_VALUE_BITS}");
-                    codes = Some(Codes::Hashed(read.ok_or_else(|| refuse(allowed()))?));
+                    let allowed = format!("an integer from 1 to {MAX_VALUE_BITS}");
+                    codes = Some(Codes::Hashed(read(at, value, allowed)?));
                 }
             }
         }
-        let left_out = |field: &str| {
-            let at = pointer(&at, field);
-            refuse(at, "left out".to_owned(), object.clone())
-        };
+        let left_out = |field| AttributesError::new(pointer(&at, field), "left out", object);
         named.push((
             name.ok_or_else(|| left_out("name"))?,
             codes.ok_or_else(|| left_out("values"))?,
         ));
     }
     Attributes::new(named)
+}
+
+fn read<'a, T: Deserialize<'a>>(
+    at: String,
+    value: &'a RawValue,
+    allowed: String,
+) -> Result<T, AttributesError> {
+    serde_json::from_str(value.get()).map_err(|_| AttributesError::new(at, given(value), allowed))
 }

@@ -7,6 +7,7 @@
 //! have.
 
 use super::entries;
+use super::visitors::Text;
 use crate::bounds::MAX_ITEM_BYTES;
 use crate::chain::params::{
     MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_LABEL_BYTES, check_label,
@@ -15,7 +16,6 @@ use crate::engine::{BadLine, EntryCodec, ImportLines, ItemBatch, MAX_ITEMS_AT_ON
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 /// Bytes of items after which the next commit is due.
@@ -273,18 +273,14 @@ struct RowEntry<'a> {
     attributes: &'a RawValue,
 }
 
-/// A string, taken as it stands in the line unless something in it is escaped.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
 fn json_entry<'a, E: Deserialize<'a>>(line: &'a [u8]) -> Result<E, BadLine> {
-    serde_json::from_slice(line).map_err(unread)
+    serde_json::from_slice(line).map_err(|error| unread(&error, BadLine::NotAnEntry))
 }
 
-/// What is wrong with a line of JSON that can't be read as an entry.
-fn unread(error: serde_json::Error) -> BadLine {
+/// What is wrong with a line that is not JSON, or is something else in it.
+fn unread(error: &serde_json::Error, other: BadLine) -> BadLine {
     match error.is_data() {
-        true => BadLine::NotAnEntry,
+        true => other,
         false => BadLine::NotJson,
     }
 }
@@ -292,7 +288,7 @@ fn unread(error: serde_json::Error) -> BadLine {
 /// The row of an entry in JSON, which has so many attributes.
 fn json_row(json: &str, attributes: usize, codec: &mut RowCodec) -> Result<u32, BadLine> {
     let read = serde_json::Deserializer::from_str(json).deserialize_map(RowOfLine(codec));
-    let (row, seen) = read.map_err(unread)??;
+    let (row, seen) = read.map_err(|error| unread(&error, BadLine::NotAnEntry))??;
     match seen.count_ones() as usize == attributes {
         true => Ok(row),
         false => Err(BadLine::NotAnEntry),
@@ -341,10 +337,7 @@ fn push_json(line: &[u8], items: &mut ItemBatch) -> Result<(), BadLine> {
         Err(error) => {
             // More may follow what was an item so far.
             items.truncate(before);
-            Err(match error.is_data() {
-                true => BadLine::NotAnItem,
-                false => BadLine::NotJson,
-            })
+            Err(unread(&error, BadLine::NotAnItem))
         }
     }
 }

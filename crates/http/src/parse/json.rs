@@ -15,9 +15,11 @@ use super::{
 };
 use crate::answer::Listed;
 use crate::bounds::MAX_ITEM_BYTES;
-use crate::engine::{AddMode, ItemBatch, LookupFilters};
+use crate::engine::{AddMode, ItemBatch, LookupFilters, LookupMode};
 use crate::problem::{FieldError, FieldPlace, HttpError, Result};
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed as _, Deserializer as _, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::value::RawValue;
 use std::fmt;
 
@@ -137,8 +139,8 @@ fn read(
         ..BatchBody::default()
     };
     let mut json_reader = serde_json::Deserializer::from_slice(json);
-    let outcome = BodySeed(&mut body)
-        .deserialize(&mut json_reader)
+    let outcome = json_reader
+        .deserialize_map(BodyVisitor(&mut body))
         .and_then(|()| json_reader.end());
     (body, outcome)
 }
@@ -147,16 +149,16 @@ impl BatchBody {
     fn option(&mut self, field: BatchField, value: &RawValue) -> Result<()> {
         let refuse =
             |allowed: &str| HttpError::field(pointer("", field.name()), given(value), allowed);
+        let flag = || value.get().parse().map_err(|_| refuse("true or false"));
         match field {
             BatchField::Encoding => {
                 let text = string(value).as_deref().and_then(Encoding::parse);
                 self.encoding = text.ok_or_else(|| refuse(&Encoding::names()))?;
             }
             BatchField::Counts => {
-                self.batch.listed = match value.get() {
-                    "true" => Listed::WithCopies,
-                    "false" => Listed::Values,
-                    _ => return Err(refuse("true or false")),
+                self.batch.listed = match flag()? {
+                    true => Listed::WithCopies,
+                    false => Listed::Values,
                 };
             }
             BatchField::WithinSeconds => {
@@ -165,17 +167,18 @@ impl BatchBody {
             }
             BatchField::Where => self.batch.condition = Some(condition(value.get(), in_body)?),
             BatchField::OnlyIfAbsent => {
-                self.batch.options.mode = match value.get() {
-                    "true" => AddMode::OnlyIfAbsent,
-                    "false" => AddMode::Always,
-                    _ => return Err(refuse("true or false")),
+                self.batch.options.mode = match flag()? {
+                    true => AddMode::OnlyIfAbsent,
+                    false => AddMode::Always,
                 };
             }
             BatchField::Filters => self.look_up_in(field, lookup::named(value)?)?,
             BatchField::Prefix => self.look_up_in(field, lookup::prefix(value)?)?,
             BatchField::First => {
-                let mode = lookup::mode(value.get());
-                self.batch.lookup.mode = mode.ok_or_else(|| refuse("true or false"))?;
+                self.batch.lookup.mode = match flag()? {
+                    true => LookupMode::First,
+                    false => LookupMode::All,
+                };
             }
             BatchField::Create => {
                 self.batch.options.create = Some(new_filter(value.get().as_bytes(), "/create")?);
@@ -229,17 +232,9 @@ impl BatchBody {
     }
 }
 
-struct BodySeed<'b>(&'b mut BatchBody);
+struct BodyVisitor<'b>(&'b mut BatchBody);
 
-impl<'de> DeserializeSeed<'de> for BodySeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for BodySeed<'_> {
+impl<'de> Visitor<'de> for BodyVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -247,28 +242,30 @@ impl<'de> Visitor<'de> for BodySeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let BodySeed(body) = self;
+        let BodyVisitor(body) = self;
         while let Some(field) = map.next_key::<String>()? {
-            let Some(field) = body.kind.find(&field) else {
-                let (place, allowed) = (pointer("", &field), body.kind.names());
-                map.next_value::<IgnoredAny>()?;
-                body.note(HttpError::field(place, "not a field here", allowed))?;
-                continue;
+            let known = body.kind.find(&field);
+            let refused = match known {
+                None => Some(("not a field here", body.kind.names())),
+                Some(field) if body.seen.contains(&field) => {
+                    Some(("given twice", "once".to_owned()))
+                }
+                Some(BatchField::Items | BatchField::Entries) if body.items.is_some() => {
+                    Some(("given beside the other", "items or entries".to_owned()))
+                }
+                Some(_) => None,
             };
-            if body.seen.contains(&field) {
-                let place = pointer("", field.name());
+            body.seen.extend(known);
+            if let Some((given, allowed)) = refused {
                 map.next_value::<IgnoredAny>()?;
-                body.note(HttpError::field(place, "given twice", "once"))?;
+                body.note(HttpError::field(pointer("", &field), given, allowed))?;
                 continue;
             }
-            match field {
-                BatchField::Items | BatchField::Entries if body.items.is_some() => {
-                    let place = pointer("", field.name());
-                    let given = "given beside the other";
-                    map.next_value::<IgnoredAny>()?;
-                    body.note(HttpError::field(place, given, "items or entries"))?;
-                }
-                BatchField::Items | BatchField::Entries if body.lists == Lists::Judged => {
+            match known {
+                None => {}
+                Some(field @ (BatchField::Items | BatchField::Entries))
+                    if body.lists == Lists::Judged =>
+                {
                     let list: &RawValue = map.next_value()?;
                     // What is no list at all is a field that is wrong.
                     if let Some(refusal) = body.judge_list(field, list) {
@@ -276,17 +273,16 @@ impl<'de> Visitor<'de> for BodySeed<'_> {
                     }
                     body.items.get_or_insert_default();
                 }
-                BatchField::Items | BatchField::Entries => {
+                Some(field @ (BatchField::Items | BatchField::Entries)) => {
                     map.next_value_seed(ListSeed { body, field })?;
                 }
-                option => {
+                Some(option) => {
                     let value: &RawValue = map.next_value()?;
                     if let Err(refusal) = body.option(option, value) {
                         body.note(refusal)?;
                     }
                 }
             }
-            body.seen.push(field);
         }
         Ok(())
     }

@@ -5,12 +5,11 @@ use super::batch_fields::BatchKind;
 use super::entries::{ENTRY, REPLACEMENT, allowed_values, entry_item};
 use super::json_items::{BatchBody, ItemSeed};
 use super::pointer;
-use super::visitors::{kind_of, refusing, seed_of_any};
+use super::visitors::{Text, kind_of, refusing, seed_of_any};
 use crate::chain::params::{MAX_ATTRIBUTES, check_label};
 use crate::engine::ItemBatch;
 use crate::problem::HttpError;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
-use std::fmt;
+use serde::de::{Error, MapAccess, Visitor};
 
 /// Reads one entry: its item into the batch, the rest into the columns.
 pub(super) struct EntrySeed<'b> {
@@ -94,18 +93,11 @@ impl<'de> Visitor<'de> for EntrySeed<'_> {
         let entry = items.len();
         // Of the item and of each column: whether it was read.
         let mut seen = [false; 3];
-        while let Some(field) = map.next_key_seed(KeySeed(fields))? {
-            let field = match field {
-                Ok(field) => field,
-                Err(name) => {
-                    let names: Vec<&str> = fields.iter().map(|it| it.name()).collect();
-                    let place = pointer(&at, &name);
-                    return body.refuse(HttpError::field(
-                        place,
-                        "not a field here",
-                        names.join(", "),
-                    ));
-                }
+        while let Some(Text(name)) = map.next_key()? {
+            let Some(&field) = fields.iter().find(|it| it.name() == name) else {
+                let names: Vec<&str> = fields.iter().map(|it| it.name()).collect();
+                let (place, names) = (pointer(&at, &name), names.join(", "));
+                return body.refuse(HttpError::field(place, "not a field here", names));
             };
             let seen = match field {
                 Item => seen.first_mut(),
@@ -140,31 +132,6 @@ impl<'de> Visitor<'de> for EntrySeed<'_> {
             Some(name) => body.refuse(HttpError::field(pointer(&at, name), "left out", allowed)),
             None => Ok(()),
         }
-    }
-}
-
-/// Reads the name of a field of an entry, or says which it is not.
-struct KeySeed(&'static [EntryField]);
-
-impl<'de> DeserializeSeed<'de> for KeySeed {
-    type Value = Result<EntryField, String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for KeySeed {
-    type Value = Result<EntryField, String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a field")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        let mut fields = self.0.iter().copied();
-        let known = fields.find(|field| field.name() == name);
-        Ok(known.ok_or_else(|| name.to_owned()))
     }
 }
 
@@ -235,19 +202,14 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         }
         let at = self.at();
         let (body, column) = (self.body, self.field.column());
-        while let Some(name) = map.next_key_seed(NameSeed {
-            body: &mut *body,
-            column,
-        })? {
-            let name = match name {
-                Ok(number) => number,
-                Err(name) => {
-                    let allowed = format!(
-                        "{MAX_ATTRIBUTES} different attributes in a request, those of the filter"
-                    );
-                    let refusal = HttpError::field(pointer(&at, &name), "one more", allowed);
-                    return body.refuse(refusal);
-                }
+        while let Some(Text(name)) = map.next_key()? {
+            let rows = columns_of(body).get_mut(column).map(|it| &mut it.rows);
+            let Some(name) = rows.and_then(|rows| rows.name(&name)) else {
+                let allowed = format!(
+                    "{MAX_ATTRIBUTES} different attributes in a request, those of the filter"
+                );
+                let refusal = HttpError::field(pointer(&at, &name), "one more", allowed);
+                return body.refuse(refusal);
             };
             map.next_value_seed(LabelSeed {
                 body: &mut *body,
@@ -265,34 +227,6 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 
 fn columns_of(body: &mut BatchBody) -> &mut [super::entries::ColumnRead; 2] {
     body.columns.get_or_insert_default()
-}
-
-/// Reads the name of an attribute, as its number; or says which is one too many.
-struct NameSeed<'b> {
-    body: &'b mut BatchBody,
-    column: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for NameSeed<'_> {
-    type Value = Result<u8, String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for NameSeed<'_> {
-    type Value = Result<u8, String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of an attribute")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        let column = columns_of(self.body).get_mut(self.column);
-        let number = column.and_then(|column| column.rows.name(name));
-        Ok(number.ok_or_else(|| name.to_owned()))
-    }
 }
 
 /// Reads the label of an attribute into the row that has begun.

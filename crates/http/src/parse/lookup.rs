@@ -2,7 +2,7 @@
 
 use super::{given, json_error, string};
 use crate::bounds::key_in_words;
-use crate::engine::{FilterName, LookupFilters, LookupMode};
+use crate::engine::{FilterName, LookupFilters};
 use crate::problem::{HttpError, Result};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
@@ -43,15 +43,6 @@ pub(super) fn prefix(value: &RawValue) -> Result<LookupFilters> {
             let allowed = format!("empty, or the start of a key: {}", key_in_words());
             HttpError::field("/prefix".to_owned(), given(value), allowed)
         })
-}
-
-/// Whether the first match is enough.
-pub(super) fn mode(value: &str) -> Option<LookupMode> {
-    match value {
-        "true" => Some(LookupMode::First),
-        "false" => Some(LookupMode::All),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! What the visitors of items and entries have in common: each names the kinds of
 //! JSON that it does not take, and refuses them by its `wrong`.
 
+use serde::Deserialize;
+use std::borrow::Cow;
+
 /// What was given where a list or an object should be, in a few words.
 pub(super) fn kind_of(given: &str) -> &str {
     match given.as_bytes().first() {
@@ -10,6 +13,10 @@ pub(super) fn kind_of(given: &str) -> &str {
         _ => given,
     }
 }
+
+/// A string, taken as it stands unless something in it is escaped.
+#[derive(Deserialize)]
+pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// Says what a visitor expects, and refuses everything else that JSON has.
 macro_rules! refusing {

@@ -10,6 +10,7 @@ use crate::server::refusal::Refusal;
 use axum::http::StatusCode;
 use axum::response::Response;
 use std::sync::Arc;
+use tokio::task::JoinError;
 
 /// Everything a request can fail with.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -140,6 +141,13 @@ impl From<RestoreError> for HttpError {
     }
 }
 
+/// Work that panicked, or that a stop cut short.
+impl From<JoinError> for HttpError {
+    fn from(_: JoinError) -> Self {
+        HttpError::Plain(Code::Internal)
+    }
+}
+
 impl From<Refusal> for HttpError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
@@ -190,6 +198,12 @@ impl HttpError {
         allowed: impl Into<String>,
     ) -> Self {
         HttpError::refused(FieldPlace::Query(name.to_owned()), given, allowed)
+    }
+
+    /// No answer can be made, for a cause that the log has.
+    pub(crate) fn unanswerable(cause: impl ToString) -> Self {
+        let cause = cause.to_string();
+        HttpError::Unanswerable { cause }
     }
 
     /// A body of another media type than is taken here.

@@ -30,10 +30,7 @@ pub struct PageImage<'a> {
 /// # Errors
 /// Bytes that [`encode`] would not write; the error names the page.
 pub fn decode(bytes: &[u8], page_bytes: u32, id: PageId) -> Result<PageImage<'_>, StoreError> {
-    parse(bytes, page_bytes).map_err(|error| StoreError::Corrupt {
-        what: id.to_string(),
-        reason: error.to_string(),
-    })
+    parse(bytes, page_bytes).map_err(|error| StoreError::corrupt(id.to_string(), error))
 }
 
 /// The same for bytes that are no stored page yet.
@@ -80,10 +77,10 @@ pub fn whole(bytes: &[u8], geometry: &PageGeometry, id: PageId) -> Result<WholeP
     let occupied = occupied(page.slots, geometry.slot_width());
     let fits = counters.iter().all(|(key, _)| geometry.has_class(key));
     let Some(occupied) = occupied.filter(|_| fits) else {
-        return Err(StoreError::Corrupt {
-            what: id.to_string(),
-            reason: "it does not fit its sub-filter".to_owned(),
-        });
+        return Err(StoreError::corrupt(
+            id.to_string(),
+            "it does not fit its sub-filter",
+        ));
     };
     let mut whole = WholePage {
         occupied: occupied as u32,

@@ -184,23 +184,18 @@ fn filter_change(change: &FilterChange, batch: &mut Batch) -> Result {
             batch.put_value(Kind::FilterOwner, &format::filter_owner_key(*id), owner);
         }
         FilterChange::Expire { id, before, after } => {
+            let due_key = |&Expiry { at_ms, .. }: &Expiry| {
+                format::due_key(&Due::Filter { at_ms, id: *id })
+            };
             if let Some(before) = before {
-                let key = format::due_key(&Due::Filter {
-                    at_ms: before.at_ms,
-                    id: *id,
-                });
-                batch.delete(Column::Due, &key);
+                batch.delete(Column::Due, &due_key(before));
             }
             let expiry_key = format::filter_expiry_key(*id);
             match after {
                 None => batch.delete(Column::Filters, &expiry_key),
                 Some(after) => {
                     batch.put_value(Kind::FilterExpiry, &expiry_key, after);
-                    let key = format::due_key(&Due::Filter {
-                        at_ms: after.at_ms,
-                        id: *id,
-                    });
-                    batch.put_bytes(Kind::Due, &key, &[]);
+                    batch.put_bytes(Kind::Due, &due_key(after), &[]);
                 }
             }
         }

@@ -21,10 +21,7 @@ pub fn encode(commit: &Commit) -> Vec<u8> {
 /// # Errors
 /// They are anything but exactly one commit, or of a newer program.
 pub fn decode(bytes: &[u8], sequence: Sequence) -> Result<Commit> {
-    let nonsense = || StoreError::Corrupt {
-        what: "a commit".to_owned(),
-        reason: "its bytes make no sense".to_owned(),
-    };
+    let nonsense = || StoreError::corrupt("a commit", "its bytes make no sense");
     match bytes.split_first() {
         Some((&VERSION, commit)) => match postcard::take_from_bytes::<Commit>(commit) {
             Ok((commit, [])) => Ok(Commit { sequence, ..commit }),

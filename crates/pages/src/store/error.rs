@@ -127,6 +127,20 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What was read, which names filter and page where there is one, makes no sense.
+    pub fn corrupt(what: impl Into<String>, reason: impl ToString) -> StoreError {
+        StoreError::Corrupt {
+            what: what.into(),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// What was being done, and what the storage engine or the disk said.
+    pub fn io(doing: &'static str, source: impl Into<Cause>) -> StoreError {
+        let source = source.into();
+        StoreError::Io { doing, source }
+    }
+
     /// Whether the disk is full.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, StoreError::NoSpace { .. })

@@ -75,14 +75,10 @@ pub fn repair(kv: &dyn KeyValueStore) -> Result<Repaired> {
     let nameless = nameless(kv)?;
     let mut kept_names = Vec::new();
     let removed = Removed {
-        due: remove(kv, Column::Due, |key, value| {
-            format::read_due(key, value).map(|_| ())
-        })?,
-        reclaim: remove(kv, Column::Reclaim, |key, value| {
-            format::read_reclaim(key, value).map(|_| ())
-        })?,
+        due: remove(kv, Column::Due, format::read_due)?,
+        reclaim: remove(kv, Column::Reclaim, format::read_reclaim)?,
         side_records: remove(kv, Column::SideRecords, |key, value| {
-            format::open_value::<SideRecord>(Kind::SideRecord, key, value).map(|_| ())
+            format::open_value::<SideRecord>(Kind::SideRecord, key, value)
         })?,
         // Those that are a filter's can be read by now, if it has a name.
         names: match nameless.is_empty() {
@@ -103,8 +99,8 @@ pub fn repair(kv: &dyn KeyValueStore) -> Result<Repaired> {
     })
 }
 
-fn open_name(name: &[u8], value: &[u8]) -> Result {
-    format::open_value::<FilterId>(Kind::FilterNumber, name, value).map(|_| ())
+fn open_name(name: &[u8], value: &[u8]) -> Result<FilterId> {
+    format::open_value(Kind::FilterNumber, name, value)
 }
 
 /// The filters that are described and have no name that can be read.
@@ -112,10 +108,9 @@ fn nameless(kv: &dyn KeyValueStore) -> Result<Vec<FilterId>> {
     let (view, mut nameless) = (kv.snapshot(), Vec::new());
     change(kv, Column::Filters, &mut |key, _, _| {
         let id = format::filter_of(key)?;
-        if *key != format::filter_meta_key(id) {
-            return Ok(());
-        }
-        if !is_readable::<String>(&*view, Kind::FilterName, &format::filter_name_key(id))? {
+        if *key == format::filter_meta_key(id)
+            && !is_readable::<String>(&*view, Kind::FilterName, &format::filter_name_key(id))?
+        {
             nameless.push(id);
         }
         Ok(())
@@ -190,7 +185,11 @@ fn stored(view: &dyn Reader, column: Column, key: &[u8]) -> Result<Option<Vec<u8
     one(view, column, key, |_, value| Ok(value.to_vec()))
 }
 
-fn remove(kv: &dyn KeyValueStore, column: Column, read: fn(&[u8], &[u8]) -> Result) -> Result<u64> {
+fn remove<T>(
+    kv: &dyn KeyValueStore,
+    column: Column,
+    read: fn(&[u8], &[u8]) -> Result<T>,
+) -> Result<u64> {
     let mut removed = 0;
     change(kv, column, &mut |key, value, batch| {
         if readable(read(key, value))?.is_none() {

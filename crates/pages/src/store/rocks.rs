@@ -130,10 +130,8 @@ impl RocksStore {
     /// # Errors
     /// The disk did not say.
     pub fn is_at(path: &Path) -> Result<bool> {
-        opening::looks_like_data(path).map_err(|error| StoreError::Io {
-            doing: "looking for the data directory",
-            source: error.into(),
-        })
+        let doing = "looking for the data directory";
+        opening::looks_like_data(path).map_err(|error| StoreError::io(doing, error))
     }
 
     /// Begins another state for this directory, which the next start puts in the

@@ -138,10 +138,10 @@ impl Window {
     ) -> Result<(), StoreError> {
         let page = write.page();
         if !geometry.fits(write) {
-            return Err(StoreError::Corrupt {
-                what: format!("redo record {}", sequence.0),
-                reason: format!("{page} has no such slot"),
-            });
+            return Err(StoreError::corrupt(
+                format!("redo record {}", sequence.0),
+                format!("{page} has no such slot"),
+            ));
         }
         let is_behind = self.end.is_some_and(|end| page >= end);
         if page < self.from || is_behind || !is_within(page, spans) {

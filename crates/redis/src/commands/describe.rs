@@ -13,11 +13,7 @@ pub(crate) const MOST_BYTES: usize = 1024;
 pub(crate) fn command(words: Words<'_>, replies: &mut Replies) {
     let subcommand = words.get(1).to_ascii_lowercase();
     match (subcommand.as_slice(), words.len()) {
-        (_, 1) => {
-            replies.array(TABLE.len());
-            TABLE.iter().for_each(|spec| info(spec, replies));
-        }
-        (b"info", 2) => {
+        (_, 1) | (b"info", 2) => {
             replies.array(TABLE.len());
             TABLE.iter().for_each(|spec| info(spec, replies));
         }
@@ -37,9 +33,7 @@ pub(crate) fn command(words: Words<'_>, replies: &mut Replies) {
         }
         (b"list", 2) => {
             replies.array(TABLE.len());
-            TABLE
-                .iter()
-                .for_each(|spec| replies.bulk(spec.name.as_bytes()));
+            replies.bulks(TABLE.iter().map(|spec| spec.name));
         }
         (b"count", 2) => replies.count(TABLE.len() as u64),
         (b"list" | b"count", _) => replies.error(&super::errors::arity_of("command", words.get(1))),
@@ -81,25 +75,19 @@ fn key_places(spec: &Spec, first: i64, last: i64, replies: &mut Replies) {
     statuses(&[access], replies);
     replies.bulk(b"begin_search");
     replies.map(2);
-    replies.bulk(b"type");
-    replies.bulk(b"index");
-    replies.bulk(b"spec");
+    replies.bulks(["type", "index", "spec"]);
     replies.map(1);
     replies.bulk(b"index");
     replies.integer(first);
     replies.bulk(b"find_keys");
     replies.map(2);
-    replies.bulk(b"type");
-    replies.bulk(b"range");
-    replies.bulk(b"spec");
+    replies.bulks(["type", "range", "spec"]);
     replies.map(3);
-    replies.bulk(b"lastkey");
     // Counted from the first key.
-    replies.integer(if last < 0 { last } else { 0 });
-    replies.bulk(b"keystep");
-    replies.integer(1);
-    replies.bulk(b"limit");
-    replies.integer(0);
+    for (name, number) in [("lastkey", last.min(0)), ("keystep", 1), ("limit", 0)] {
+        replies.bulk(name.as_bytes());
+        replies.integer(number);
+    }
 }
 
 fn statuses(words: &[&str], replies: &mut Replies) {
@@ -146,14 +134,8 @@ fn docs<'a>(specs: impl Iterator<Item = &'a Spec>, count: usize, replies: &mut R
         replies.bulk(spec.name.as_bytes());
         let arguments = arguments(spec.arguments);
         replies.map(if arguments.is_empty() { 3 } else { 4 });
-        for (field, value) in [
-            ("summary", spec.summary),
-            ("since", spec.since),
-            ("group", spec.group.name()),
-        ] {
-            replies.bulk(field.as_bytes());
-            replies.bulk(value.as_bytes());
-        }
+        replies.bulks(["summary", spec.summary, "since", spec.since]);
+        replies.bulks(["group", spec.group.name()]);
         if !arguments.is_empty() {
             replies.bulk(b"arguments");
             replies.array(arguments.len());
@@ -188,24 +170,16 @@ impl Argument<'_> {
         .flatten()
         .collect();
         replies.map(2 + usize::from(self.token.is_some()) + usize::from(!flags.is_empty()));
-        replies.bulk(b"name");
-        replies.bulk(name.to_ascii_lowercase().as_bytes());
-        replies.bulk(b"type");
-        replies.bulk(kind.as_bytes());
+        replies.bulks(["name", &name.to_ascii_lowercase(), "type", kind]);
         if let Some(token) = self.token {
-            replies.bulk(b"token");
-            replies.bulk(token.as_bytes());
+            replies.bulks(["token", token]);
         }
         if !flags.is_empty() {
             replies.bulk(b"flags");
-            statuses_in_order(&flags, replies);
+            replies.array(flags.len());
+            flags.iter().for_each(|flag| replies.status(flag));
         }
     }
-}
-
-fn statuses_in_order(words: &[&str], replies: &mut Replies) {
-    replies.array(words.len());
-    words.iter().for_each(|word| replies.status(word));
 }
 
 /// Takes the arguments of a [`Spec`] apart. A word in capitals is a token that

@@ -9,48 +9,28 @@ use crate::protocol::encode::{Replies, Version};
 const FILTER_BYTES: u64 = 40;
 const SUB_FILTER_BYTES: u64 = 16;
 
-/// What RedisBloom tells of a filter.
-struct Told {
-    size: u64,
-    buckets: u64,
-    filters: u64,
-    items: u64,
-    deletes: u64,
-    bucket_size: u64,
-    expansion: u64,
-    max_iterations: u64,
+/// What RedisBloom tells of a filter: exactly these, because there are clients that
+/// fail on one that is missing, and clients that fail on one more.
+fn told(info: &FilterInfo) -> [(&'static str, u64); 8] {
+    let filters = info.sub_filters.len() as u64;
+    let size = FILTER_BYTES + SUB_FILTER_BYTES * filters + info.slot_bytes;
+    let buckets = info.sub_filters.first().map_or(0, |first| first.buckets);
+    let iterations = info.params.max_iterations().map_or(0, u64::from);
+    [
+        ("Size", size),
+        ("Number of buckets", buckets),
+        ("Number of filters", filters),
+        ("Number of items inserted", info.items),
+        ("Number of items deleted", info.deletions_since_compaction),
+        ("Bucket size", info.params.bucket_size().into()),
+        ("Expansion rate", info.params.expansion().into()),
+        ("Max iterations", iterations),
+    ]
 }
 
-impl Told {
-    fn of(info: &FilterInfo) -> Told {
-        let filters = info.sub_filters.len() as u64;
-        Told {
-            size: FILTER_BYTES + SUB_FILTER_BYTES * filters + info.slot_bytes,
-            buckets: info.sub_filters.first().map_or(0, |first| first.buckets),
-            filters,
-            items: info.items,
-            deletes: info.deletions_since_compaction,
-            bucket_size: u64::from(info.params.bucket_size()),
-            expansion: u64::from(info.params.expansion()),
-            max_iterations: info.params.max_iterations().map_or(0, u64::from),
-        }
-    }
-}
-
-/// Answers `CF.INFO`: exactly these fields, because there are clients that fail
-/// on one that is missing, and clients that fail on one more.
+/// Answers `CF.INFO`.
 pub(crate) fn info(info: &FilterInfo, replies: &mut Replies) {
-    let told = Told::of(info);
-    let fields = [
-        ("Size", told.size),
-        ("Number of buckets", told.buckets),
-        ("Number of filters", told.filters),
-        ("Number of items inserted", told.items),
-        ("Number of items deleted", told.deletes),
-        ("Bucket size", told.bucket_size),
-        ("Expansion rate", told.expansion),
-        ("Max iterations", told.max_iterations),
-    ];
+    let fields = told(info);
     replies.map(fields.len());
     for (name, value) in fields {
         replies.status(name);
@@ -67,45 +47,45 @@ pub(crate) fn bloom_info(
     field: Option<&[u8]>,
     replies: &mut Replies,
 ) -> Result<(), &'static str> {
-    let told = Told::of(info);
+    let [size, _, filters, items, _, _, expansion, _] = told(info);
     let capacity = info.params.capacity();
     // As created until that is full, then what fits before it grows on.
-    let capacity = match told.items > capacity {
-        true => told.items + info.adds_before_expansion,
+    let capacity = match info.items > capacity {
+        true => info.items + info.adds_before_expansion,
         false => capacity,
     };
-    let expansion = Some(told.expansion).filter(|&factor| factor > 0);
     let fields = [
-        ("capacity", "Capacity", Some(capacity)),
-        ("size", "Size", Some(told.size)),
-        ("filters", "Number of filters", Some(told.filters)),
-        ("items", "Number of items inserted", Some(told.items)),
-        ("expansion", "Expansion rate", expansion),
+        ("capacity", ("Capacity", capacity)),
+        ("size", size),
+        ("filters", filters),
+        ("items", items),
+        ("expansion", expansion),
     ];
-    let number = |value: Option<u64>, replies: &mut Replies| match value {
-        Some(value) => replies.count(value),
-        None => replies.nil(),
+    // A filter that does not grow has no rate.
+    let number = |(name, value): (&str, u64), replies: &mut Replies| match value {
+        0 if name == expansion.0 => replies.nil(),
+        value => replies.count(value),
     };
     let one = field.map(|field| {
-        let known = |(word, ..): &&(&str, _, _)| field.eq_ignore_ascii_case(word.as_bytes());
+        let known = |(word, _): &&(&str, _)| field.eq_ignore_ascii_case(word.as_bytes());
         fields.iter().find(known).ok_or("Invalid information value")
     });
     match one.transpose()? {
         // RESP2 has no map for one.
-        Some((_, _, value)) if replies.version() == Version::Resp2 => {
+        Some((_, it)) if replies.version() == Version::Resp2 => {
             replies.array(1);
-            number(*value, replies);
+            number(*it, replies);
         }
-        Some((_, name, value)) => {
+        Some((_, it)) => {
             replies.map(1);
-            replies.status(name);
-            number(*value, replies);
+            replies.status(it.0);
+            number(*it, replies);
         }
         None => {
             replies.map(fields.len());
-            for (_, name, value) in fields {
-                replies.status(name);
-                number(value, replies);
+            for (_, it) in fields {
+                replies.status(it.0);
+                number(it, replies);
             }
         }
     }
@@ -114,16 +94,18 @@ pub(crate) fn bloom_info(
 
 /// Answers `CF.DEBUG`.
 pub(crate) fn debug(info: &FilterInfo, replies: &mut Replies) {
-    let told = Told::of(info);
+    let [
+        _,
+        buckets,
+        filters,
+        items,
+        deletes,
+        size,
+        expansion,
+        iterations,
+    ] = told(info).map(|(_, value)| value);
     let mut line = format!(
-        "bktsize:{} buckets:{} items:{} deletes:{} filters:{} max_iterations:{} expansion:{}",
-        told.bucket_size,
-        told.buckets,
-        told.items,
-        told.deletes,
-        told.filters,
-        told.max_iterations,
-        told.expansion
+        "bktsize:{size} buckets:{buckets} items:{items} deletes:{deletes} filters:{filters} max_iterations:{iterations} expansion:{expansion}"
     );
     if info.params.layout() == LayoutKind::Paged {
         line += &format!(

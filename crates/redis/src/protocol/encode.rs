@@ -7,9 +7,18 @@ use super::number;
 pub(crate) enum Version {
     /// RESP2, which every connection begins with.
     #[default]
-    Resp2,
+    Resp2 = 2,
     /// RESP3, which has types of its own for maps, sets, booleans and nothing.
-    Resp3,
+    Resp3 = 3,
+}
+
+impl Version {
+    /// The one of a number.
+    pub(crate) fn of(number: i64) -> Option<Version> {
+        [Version::Resp2, Version::Resp3]
+            .into_iter()
+            .find(|it| *it as i64 == number)
+    }
 }
 
 /// Replies as they are written, one after another.
@@ -113,6 +122,11 @@ impl Replies {
         self.head(b'$', bytes.len());
         self.out.extend_from_slice(bytes);
         self.end();
+    }
+
+    /// Several of these, one after another.
+    pub(crate) fn bulks<T: AsRef<[u8]>>(&mut self, all: impl IntoIterator<Item = T>) {
+        all.into_iter().for_each(|it| self.bulk(it.as_ref()));
     }
 
     /// A text for people, of several lines.

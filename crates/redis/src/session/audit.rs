@@ -63,33 +63,21 @@ impl Session {
             true => UNSUPPORTED_OPTION,
             false => &failure.words,
         };
-        let refuse = |filter: Option<FilterName>| {
-            self.line(
-                filter.as_ref(),
-                action,
-                None,
-                AuditOutcome::Refused,
-                Some(reason),
-            );
+        let refuse = |filter: Option<FilterName>, note: Option<&str>| {
+            let outcome = AuditOutcome::Refused;
+            self.line(filter.as_ref(), action, note, outcome, Some(reason));
         };
         let mut keys = keys_of(spec, words).skip(audited);
         for key in keys.by_ref().take(MOST_LINES) {
             // What can't be a name is not written down.
-            refuse(known_name(key));
+            refuse(known_name(key), None);
         }
         let more = keys.count();
         if more > 0 {
-            let note = format!("filters={more}");
-            self.line(
-                None,
-                action,
-                Some(&note),
-                AuditOutcome::Refused,
-                Some(reason),
-            );
+            refuse(None, Some(&format!("filters={more}")));
         }
         if audited == 0 && keys_of(spec, words).next().is_none() {
-            refuse(None);
+            refuse(None, None);
         }
     }
 

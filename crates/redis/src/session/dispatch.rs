@@ -161,7 +161,7 @@ impl Session {
             Verb::Select => self.select(words)?,
             Verb::Quit => self.quit(),
             Verb::Reset => self.reset(),
-            Verb::Client => self.client(words)?,
+            Verb::Client => self.client(spec, words)?,
             Verb::Command => {
                 self.hold_reply(words.len() * describe::MOST_BYTES)?;
                 describe::command(words, &mut self.replies);

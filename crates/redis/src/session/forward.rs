@@ -9,7 +9,6 @@ use super::routes::{CommandRoute, CommandRoutes, about_filters};
 use super::state::{Role, Session};
 use crate::commands::table::{Keys, Verb, find};
 use crate::protocol::batch::{Batch, KeptCommands, Words};
-use crate::protocol::encode::Version;
 use crate::protocol::pieces::Pieces;
 use crate::protocol::replies::reply_length;
 use crate::server::cluster::commands::{CommandReplies, CommandsHead, NotForwarded};
@@ -133,10 +132,7 @@ impl Session {
         let longest = Instant::now() + app.admission.limits.request_timeout;
         let head = CommandsHead {
             token: self.shown.clone(),
-            version: match self.replies.version() {
-                Version::Resp2 => 2,
-                Version::Resp3 => 3,
-            },
+            version: self.replies.version() as u8,
             is_strong: self.is_strong,
             // Who leads has what it has changed itself, and others may be asked, too.
             positions: self.positions_of(&self.engine()?, self.positions.keys()),

@@ -4,14 +4,14 @@
 use super::failure::{Failure, Result};
 use super::state::Session;
 use crate::commands::errors::{self, NOT_AN_INTEGER, SYNTAX, excerpt};
-use crate::commands::table::{Verb, find};
+use crate::commands::table::Spec;
 use crate::protocol::batch::Words;
 use crate::protocol::encode::Version;
 use crate::protocol::number::integer;
 use crate::server::cluster::position::LanePosition;
 use crate::server::listen::polls::{charge_to, charge_to_task};
 use crate::server::principal::Principal;
-use crate::service::{ClientInfo, DEFAULT_USER, MODULE, REDIS_VERSION};
+use crate::service::{ClientInfo, DEFAULT_USER, MODULE, REDIS_VERSION, Refused};
 use std::sync::Arc;
 
 /// Keys in vain after which the connection ends.
@@ -74,7 +74,7 @@ impl Session {
             }
             None => {
                 self.failed_auths += 1;
-                self.service.note_failed_auth();
+                self.service.note_refused(Refused::Auth);
                 let failure = Failure::from(WRONG_PASS);
                 Err(match self.failed_auths < MAX_FAILED_AUTHS {
                     true => failure,
@@ -88,13 +88,9 @@ impl Session {
     pub(super) fn hello(&mut self, words: Words<'_>) -> Result {
         let mut version = self.replies.version();
         if words.len() > 1 {
-            let number = integer(words.get(1));
-            version =
-                match number.ok_or("ERR Protocol version is not an integer or out of range")? {
-                    2 => Version::Resp2,
-                    3 => Version::Resp3,
-                    _ => return Err("NOPROTO unsupported protocol version".into()),
-                };
+            let number = integer(words.get(1))
+                .ok_or("ERR Protocol version is not an integer or out of range")?;
+            version = Version::of(number).ok_or("NOPROTO unsupported protocol version")?;
         }
         let (mut at, mut shown, mut name) = (2, None, None);
         while at < words.len() {
@@ -128,33 +124,17 @@ impl Session {
 
     fn speak(&mut self, version: Version) {
         self.replies.speak(version);
-        self.info.note_version(match version {
-            Version::Resp2 => 2,
-            Version::Resp3 => 3,
-        });
+        self.info.note_version(version as u8);
     }
 
     fn greet(&mut self) {
-        let version = match self.replies.version() {
-            Version::Resp2 => 2,
-            Version::Resp3 => 3,
-        };
-        let id = self.info.id;
         let replies = &mut self.replies;
         replies.map(7);
-        for (field, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
-            replies.bulk(field.as_bytes());
-            replies.bulk(value.as_bytes());
-        }
-        replies.bulk(b"proto");
-        replies.integer(version);
+        replies.bulks(["server", "redis", "version", REDIS_VERSION, "proto"]);
+        replies.integer(replies.version() as i64);
         replies.bulk(b"id");
-        replies.count(id);
-        for (field, value) in [("mode", "standalone"), ("role", "master")] {
-            replies.bulk(field.as_bytes());
-            replies.bulk(value.as_bytes());
-        }
-        replies.bulk(b"modules");
+        replies.count(self.info.id);
+        replies.bulks(["mode", "standalone", "role", "master", "modules"]);
         self.modules();
     }
 
@@ -163,13 +143,9 @@ impl Session {
         let replies = &mut self.replies;
         replies.array(1);
         replies.map(4);
-        replies.bulk(b"name");
-        replies.bulk(MODULE.0.as_bytes());
-        replies.bulk(b"ver");
+        replies.bulks(["name", MODULE.0, "ver"]);
         replies.integer(MODULE.1);
-        replies.bulk(b"path");
-        replies.bulk(b"");
-        replies.bulk(b"args");
+        replies.bulks(["path", "", "args"]);
         replies.array(0);
     }
 
@@ -203,7 +179,7 @@ impl Session {
     }
 
     /// `CLIENT`.
-    pub(super) fn client(&mut self, words: Words<'_>) -> Result {
+    pub(super) fn client(&mut self, spec: &Spec, words: Words<'_>) -> Result {
         let subcommand = words.get(1).to_ascii_lowercase();
         let arity: std::ops::RangeInclusive<usize> = match subcommand.as_slice() {
             b"id" | b"getname" | b"info" => 2..=2,
@@ -231,7 +207,7 @@ impl Session {
             b"setinfo" => self.set_info(words)?,
             b"consistency" => self.consistency(words)?,
             b"position" => self.position(words)?,
-            b"list" => self.list_clients()?,
+            b"list" => self.list_clients(spec)?,
             b"tracking" | b"reply" => self.client_mode(&subcommand, words)?,
             // Memory is bounded otherwise.
             _ => match words.get(2).to_ascii_lowercase().as_slice() {
@@ -301,14 +277,9 @@ impl Session {
     }
 
     /// All connections; for operators.
-    fn list_clients(&mut self) -> Result {
+    fn list_clients(&mut self, spec: &Spec) -> Result {
         if !self.is_operator() {
-            let spec = find(b"client").filter(|spec| spec.verb == Verb::Client);
-            return Err(spec
-                .map_or(NOT_AN_INTEGER.to_owned(), |spec| {
-                    errors::no_permission(self.user(), spec)
-                })
-                .into());
+            return Err(errors::no_permission(self.user(), spec).into());
         }
         let lines: String = self.service.clients().iter().map(|it| it.line()).collect();
         self.hold_reply(2 * lines.len())?;

@@ -30,9 +30,8 @@ impl Session {
             Verb::Time => {
                 let now = wall_clock();
                 self.replies.array(2);
-                self.replies.bulk(now.as_secs().to_string().as_bytes());
-                self.replies
-                    .bulk(now.subsec_micros().to_string().as_bytes());
+                let parts = [now.as_secs(), now.subsec_micros().into()];
+                self.replies.bulks(parts.map(|it| it.to_string()));
                 Ok(())
             }
             Verb::Module if words.get(1).eq_ignore_ascii_case(b"list") => {
@@ -67,8 +66,7 @@ impl Session {
         wanted.retain(|(name, _)| patterns.iter().any(|it| it.matches(name.as_bytes())));
         self.replies.map(wanted.len());
         for (name, value) in wanted {
-            self.replies.bulk(name.as_bytes());
-            self.replies.bulk(value.as_bytes());
+            self.replies.bulks([name, value.as_str()]);
         }
         Ok(())
     }

@@ -113,10 +113,8 @@ impl Session {
     ) -> Session {
         let mut session = Session::new(Arc::clone(service), info);
         session.principal = Some(caller);
-        session.replies.speak(match head.version {
-            3 => Version::Resp3,
-            _ => Version::Resp2,
-        });
+        let version = Version::of(head.version.into());
+        session.replies.speak(version.unwrap_or_default());
         session.role = Role::OfPod;
         session.counts = false;
         session.is_strong = head.is_strong;

@@ -18,11 +18,8 @@ pub fn reserve(
     by: Option<&Holder>,
     bytes: usize,
 ) -> Result<Option<Held>, Refusal> {
-    if bytes <= FREE_BYTES {
-        return Ok(None);
-    }
-    let budget = &admission.answers;
-    budget.try_take(by, bytes.min(budget.bound())).map(Some)
+    let mut held = None;
+    grow(admission, by, &mut held, bytes).map(|()| held)
 }
 
 /// Has what is reserved for an answer be enough for so many bytes, as

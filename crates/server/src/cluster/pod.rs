@@ -5,7 +5,7 @@ use super::readiness::{self, Staleness};
 use super::status::ClusterStatus;
 use crate::engine::Engine;
 use crate::metrics::Metrics;
-use crate::share::{Claimant, Kind, Permit, Resource, Terms};
+use crate::share::{Claimant, Kind, Permit, Resource};
 use cuckood_cluster::jetstream::{Founding, PodState};
 use cuckood_cluster::{Leader, Leaders};
 use parking_lot::Mutex;
@@ -76,13 +76,7 @@ impl Cluster {
     /// A place for a connection of another pod; `None`: there is none, or that pod has
     /// as many as it may.
     pub fn place_of_a_pod(&self, address: String) -> Option<Permit<String>> {
-        let by = Claimant {
-            holder: address,
-            terms: Terms {
-                has_rivals: true,
-                most: None,
-            },
-        };
+        let by = Claimant::of(address, true);
         self.connections.try_take(Some(&by), 1).ok()
     }
 

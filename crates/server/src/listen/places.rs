@@ -3,7 +3,7 @@
 use super::strangers::Strangers;
 use super::turned::Turned;
 use crate::metrics::Metrics;
-use crate::share::{Claimant, Kind, Permit, Resource, Terms};
+use crate::share::{Claimant, Kind, Permit, Resource};
 use parking_lot::Mutex;
 use prometheus::IntCounter;
 use std::future::pending;
@@ -230,13 +230,8 @@ impl Places {
     }
 
     fn of_address(&self, address: IpAddr) -> Option<Permit<IpAddr>> {
-        let by = Claimant {
-            holder: host_of(address),
-            terms: Terms {
-                has_rivals: false,
-                most: Some(self.per_address),
-            },
-        };
+        let mut by = Claimant::of(host_of(address), false);
+        by.terms.most = Some(self.per_address);
         let taken = self.addresses.try_take(Some(&by), 1).ok();
         if taken.is_none() && self.may_log(Instant::now()) {
             let most = self.per_address;

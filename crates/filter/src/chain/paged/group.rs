@@ -41,39 +41,21 @@ impl<D: Draft> PagePlanner<'_, D> {
     ) -> usize {
         let layout = self.table.layout;
         let code = layout.code();
+        macro_rules! of_width {
+            ($bits:literal) => {{
+                let layout = OfWidth::<$bits, ANY_LEVEL>(layout).paged();
+                self.add_each(layout, items, mode, until, results)
+            }};
+        }
         match code.width() {
             // No table has slots of 8 bits, and only tests have other codes.
             width if width == SlotWidth::Bits8 || code != SlotCode::of(width) => {
                 self.add_each(layout, items, mode, until, results)
             }
-            SlotWidth::Bits12 => self.add_each(
-                OfWidth::<12, ANY_LEVEL>(layout).paged(),
-                items,
-                mode,
-                until,
-                results,
-            ),
-            SlotWidth::Bits21 => self.add_each(
-                OfWidth::<21, ANY_LEVEL>(layout).paged(),
-                items,
-                mode,
-                until,
-                results,
-            ),
-            SlotWidth::Bits32 => self.add_each(
-                OfWidth::<32, ANY_LEVEL>(layout).paged(),
-                items,
-                mode,
-                until,
-                results,
-            ),
-            SlotWidth::Bits8 | SlotWidth::Bits16 => self.add_each(
-                OfWidth::<16, ANY_LEVEL>(layout).paged(),
-                items,
-                mode,
-                until,
-                results,
-            ),
+            SlotWidth::Bits12 => of_width!(12),
+            SlotWidth::Bits21 => of_width!(21),
+            SlotWidth::Bits32 => of_width!(32),
+            SlotWidth::Bits8 | SlotWidth::Bits16 => of_width!(16),
         }
     }
 

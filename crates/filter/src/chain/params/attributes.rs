@@ -47,16 +47,23 @@ pub struct AttributesError {
     pub allowed: String,
 }
 
+impl AttributesError {
+    /// What is there can be none.
+    pub fn new(pointer: String, given: impl Into<String>, allowed: impl Into<String>) -> Self {
+        AttributesError {
+            pointer,
+            given: given.into(),
+            allowed: allowed.into(),
+        }
+    }
+}
+
 fn refuse<T>(
     pointer: String,
     given: impl Into<String>,
     allowed: impl Into<String>,
 ) -> Result<T, AttributesError> {
-    Err(AttributesError {
-        pointer,
-        given: given.into(),
-        allowed: allowed.into(),
-    })
+    Err(AttributesError::new(pointer, given, allowed))
 }
 
 impl Attributes {

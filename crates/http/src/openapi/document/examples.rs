@@ -43,9 +43,9 @@ fn states() -> impl Iterator<Item = (String, RefOr<Example>)> {
 }
 
 fn whole(operation: &str) -> Option<Value> {
-    let [backup_begun, backups, backup] = backups::examples();
-    let [compaction_begun, compaction] = compaction::examples();
-    let [import, imports] = imports::examples();
+    let (backup_begun, backups, backup) = backups::examples();
+    let (compaction_begun, compaction) = compaction::examples();
+    let (import, imports) = imports::examples();
     Some(match operation {
         "put_filter" | "get_filter" | "restore_filter" => filter_body::filter_example(),
         "patch_filter" => filter_body::ending_example(),

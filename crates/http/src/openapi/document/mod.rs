@@ -20,8 +20,8 @@ mod problems;
 mod samples;
 mod tests;
 
-use crate::declared::requirement::{RouteRequirement, RouteRequirements};
 use crate::problem::{Problem, ProblemField};
+use crate::requirement::RouteRequirement;
 use crate::routes;
 use axum::http::Method;
 use utoipa::openapi::path::Operation;
@@ -50,11 +50,11 @@ Items are JSON strings (their UTF-8 bytes) or integers from -2^63 to 2^64-1 (the
 fn text() -> String {
     let mut document = preamble();
     document.merge(operations::described());
-    let requirements = RouteRequirements::of(&routes::operations());
+    let operations = routes::operations();
     let mut named = examples::Named::new();
     for (path, item) in &mut document.paths.paths {
         for (method, operation) in operations_of(item) {
-            let requirement = requirements.find(path, &method);
+            let requirement = operations.find(path, &method);
             operation.security = Some(vec![security(requirement)]);
             problems::add(operation, requirement);
             if path.contains("/{key}") {

@@ -4,8 +4,8 @@
 use super::failures::{CALLER, EVERY, declared_failures};
 use super::samples::sample;
 use crate::codes::Code;
-use crate::declared::requirement::{ResourceScope, RouteRequirement};
 use crate::media::PROBLEM_JSON;
+use crate::requirement::{ResourceScope, RouteRequirement};
 use crate::schemas::text;
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! The list of what ends, by time.
 
-use super::envelope::{Kind, corrupt, open};
+use super::envelope::{Kind, open};
 use super::keys::{LONGEST_KEY_BYTES, keys_under};
 use super::side_records::{read_side_record_key, side_record_key};
 use crate::page::FilterId;
-use crate::store::error::Result;
+use crate::store::error::{Result, StoreError};
 use crate::store::kv::KeyRange;
 use crate::store::values::Due;
 
@@ -39,7 +39,7 @@ pub(in crate::store) fn due_between(from_ms: u64, until_ms: u64) -> KeyRange {
 
 pub(in crate::store) fn read_due(key: &[u8], value: &[u8]) -> Result<Due> {
     open(Kind::Due, key, value)?;
-    let nonsense = || corrupt("the list of what ends".to_owned(), "an entry names nothing");
+    let nonsense = || StoreError::corrupt("the list of what ends", "an entry names nothing");
     let (&at_ms, rest) = key.split_first_chunk().ok_or_else(nonsense)?;
     let at_ms = u64::from_be_bytes(at_ms);
     match rest.split_first() {

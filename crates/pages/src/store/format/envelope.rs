@@ -108,7 +108,10 @@ pub(in crate::store) fn open_value<T: DeserializeOwned>(
 ) -> Result<T> {
     match postcard::take_from_bytes(open(kind, key, value)?) {
         Ok((value, [])) => Ok(value),
-        _ => Err(corrupt(kind.name(key), "its bytes make no sense")),
+        _ => Err(StoreError::corrupt(
+            kind.name(key),
+            "its bytes make no sense",
+        )),
     }
 }
 
@@ -135,11 +138,11 @@ pub(in crate::store) fn open<'a>(kind: Kind, key: &[u8], value: &'a [u8]) -> Res
     let Some((&[version, found_kind, c0, c1, c2, c3], payload)) =
         value.split_first_chunk::<ENVELOPE_BYTES>()
     else {
-        return Err(corrupt(what(), "it is too short"));
+        return Err(StoreError::corrupt(what(), "it is too short"));
     };
     let stored = u32::from_le_bytes([c0, c1, c2, c3]);
     if stored != checksum(version, found_kind, key, payload) {
-        return Err(corrupt(what(), "its checksum does not match"));
+        return Err(StoreError::corrupt(what(), "its checksum does not match"));
     }
     if version > VALUE_VERSION {
         return Err(StoreError::NewerFormat {
@@ -149,7 +152,7 @@ pub(in crate::store) fn open<'a>(kind: Kind, key: &[u8], value: &'a [u8]) -> Res
         });
     }
     if version == 0 || found_kind != kind as u8 {
-        return Err(corrupt(what(), "it is a value of another kind"));
+        return Err(StoreError::corrupt(what(), "it is a value of another kind"));
     }
     Ok(payload)
 }
@@ -162,11 +165,4 @@ fn checksum(version: u8, kind: u8, key: &[u8], payload: &[u8]) -> u32 {
     parts
         .iter()
         .fold(0, |crc, part| crc32c::crc32c_append(crc, part))
-}
-
-pub(super) fn corrupt(what: String, reason: &str) -> StoreError {
-    StoreError::Corrupt {
-        what,
-        reason: reason.to_owned(),
-    }
 }

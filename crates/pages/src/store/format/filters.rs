@@ -1,9 +1,9 @@
 //! What is kept of a filter: its name, its description, when it ends, whose it is.
 
-use super::envelope::{Kind, corrupt, open, open_value, text};
+use super::envelope::{Kind, open, open_value, text};
 use super::keys::{FILTER_ID_BYTES, LONGEST_KEY_BYTES, all_keys, filter_in, keys_under};
 use crate::page::FilterId;
-use crate::store::error::Result;
+use crate::store::error::{Result, StoreError};
 use crate::store::kv::KeyRange;
 use crate::store::values::StoredFilter;
 
@@ -40,7 +40,7 @@ pub(in crate::store) fn filters_from(id: FilterId) -> KeyRange {
 
 /// The filter of a key of [`Column::Filters`].
 pub(in crate::store) fn filter_of(key: &[u8]) -> Result<FilterId> {
-    let nonsense = || corrupt("the list of filters".to_owned(), "a key is no filter");
+    let nonsense = || StoreError::corrupt("the list of filters", "a key is no filter");
     filter_in(key).ok_or_else(nonsense)
 }
 
@@ -57,7 +57,7 @@ fn filter_key(id: FilterId, part: u8) -> [u8; 9] {
 
 /// A key of [`Column::Names`].
 pub(in crate::store) fn read_name(key: &[u8]) -> Result<String> {
-    text(key).ok_or_else(|| corrupt("the list of filter names".to_owned(), "a name is no text"))
+    text(key).ok_or_else(|| StoreError::corrupt("the list of filter names", "a name is no text"))
 }
 
 /// Puts a filter together from what is stored under its number: all of it or
@@ -82,7 +82,7 @@ pub(in crate::store) fn stored_filter(
                 .transpose()?,
         })),
         (None, None) if expiry.is_none() && owner.is_none() => Ok(None),
-        _ => Err(corrupt(
+        _ => Err(StoreError::corrupt(
             format!("filter {id}"),
             "a part of its name, description, end and owner is missing",
         )),
@@ -96,7 +96,7 @@ pub(in crate::store) fn named(
     found: Option<StoredFilter>,
 ) -> Result<StoredFilter> {
     found.filter(|filter| filter.name == name).ok_or_else(|| {
-        corrupt(
+        StoreError::corrupt(
             format!("filter {id}"),
             "a name leads to it that is not its own",
         )

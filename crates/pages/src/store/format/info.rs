@@ -1,6 +1,6 @@
 //! What is kept once in a data directory.
 
-use super::envelope::{Kind, corrupt, open, seal};
+use super::envelope::{Kind, open, seal};
 use super::keys::keys_under;
 use crate::page::FilterId;
 use crate::store::error::{Result, StoreError};
@@ -45,9 +45,9 @@ pub(in crate::store) fn check_data_version(value: &[u8]) -> Result {
     let payload = open(Kind::DataVersion, DATA_VERSION_KEY, value)?;
     let found = <[u8; 4]>::try_from(payload)
         .map(u32::from_le_bytes)
-        .map_err(|_| corrupt(what(), "its version is no number"))?;
+        .map_err(|_| StoreError::corrupt(what(), "its version is no number"))?;
     match found {
-        0 => Err(corrupt(what(), "its version is 0")),
+        0 => Err(StoreError::corrupt(what(), "its version is 0")),
         DATA_VERSION => Ok(()),
         _ => Err(StoreError::NewerFormat {
             what: what(),

@@ -1,9 +1,9 @@
 //! The redo log.
 
-use super::envelope::{Kind, corrupt, open};
+use super::envelope::{Kind, open};
 use super::keys::sequence_in;
 use crate::page::Sequence;
-use crate::store::error::Result;
+use crate::store::error::{Result, StoreError};
 use crate::store::kv::KeyRange;
 
 pub(in crate::store) fn log_key(sequence: Sequence) -> [u8; 8] {
@@ -11,7 +11,7 @@ pub(in crate::store) fn log_key(sequence: Sequence) -> [u8; 8] {
 }
 
 pub(in crate::store) fn log_sequence(key: &[u8]) -> Result<Sequence> {
-    let nonsense = || corrupt("the redo log".to_owned(), "a key in it is no sequence");
+    let nonsense = || StoreError::corrupt("the redo log", "a key in it is no sequence");
     sequence_in(key).ok_or_else(nonsense)
 }
 

@@ -1,6 +1,6 @@
 //! Pages, and the list of those that are to be removed.
 
-use super::envelope::{Kind, corrupt, open, seal};
+use super::envelope::{Kind, open, seal};
 use super::image::{MAX_IMAGE_BYTES, decode_page, encode_page};
 use super::keys::{FILTER_ID_BYTES, PAGE_KEY_BYTES, SUB_FILTER_BYTES, keys_under, page_in};
 use crate::page::{FilterId, Ordinal, PageId};
@@ -17,7 +17,7 @@ pub(in crate::store) fn page_key(id: PageId) -> [u8; PAGE_KEY_BYTES] {
 
 /// The page of a key.
 pub(in crate::store) fn page_of(key: &[u8]) -> Result<PageId> {
-    let nonsense = || corrupt("the pages".to_owned(), "a key among them is no page");
+    let nonsense = || StoreError::corrupt("the pages", "a key among them is no page");
     page_in(key).ok_or_else(nonsense)
 }
 
@@ -62,7 +62,7 @@ pub(in crate::store) struct ReclaimEntry {
 }
 
 pub(in crate::store) fn read_reclaim(key: &[u8], value: &[u8]) -> Result<ReclaimEntry> {
-    let nonsense = || corrupt("the reclaim list".to_owned(), "an entry names no pages");
+    let nonsense = || StoreError::corrupt("the reclaim list", "an entry names no pages");
     let (id, ordinal) = key.split_at_checked(FILTER_ID_BYTES).ok_or_else(nonsense)?;
     let id = FilterId(u64::from_be_bytes(id.try_into().map_err(|_| nonsense())?));
     let pages = match ordinal {
@@ -109,5 +109,5 @@ pub(in crate::store) fn open_page<'a>(
     scratch: &'a mut Vec<u8>,
 ) -> Result<&'a [u8]> {
     let payload = open(Kind::Page, &page_key(id), value)?;
-    decode_page(payload, scratch).map_err(|reason| corrupt(id.to_string(), reason))
+    decode_page(payload, scratch).map_err(|reason| StoreError::corrupt(id.to_string(), reason))
 }

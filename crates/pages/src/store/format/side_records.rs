@@ -1,8 +1,8 @@
 //! What is kept beside filters: answers for retries, and imports.
 
-use super::envelope::{Kind, corrupt, open_value, text};
+use super::envelope::{Kind, open_value, text};
 use crate::page::FilterId;
-use crate::store::error::Result;
+use crate::store::error::{Result, StoreError};
 use crate::store::kv::KeyRange;
 use crate::store::values::{KeyTotals, SideRecord, SideRecordKey, SideRecordTotals};
 use std::sync::Arc;
@@ -43,8 +43,8 @@ pub(in crate::store) fn read_import(key: &[u8], value: &[u8]) -> Result<(String,
         Some(SideRecordKey::Import { import, .. }) => {
             Ok((import, open_value(Kind::SideRecord, key, value)?))
         }
-        _ => Err(corrupt(
-            "a side record".to_owned(),
+        _ => Err(StoreError::corrupt(
+            "a side record",
             "its key names no import",
         )),
     }
@@ -87,7 +87,12 @@ pub(in crate::store) fn count_side_record(
             totals.imports += 1;
             of_key.imports += 1;
         }
-        None => return Err(corrupt("a side record".to_owned(), "its key names nothing")),
+        None => {
+            return Err(StoreError::corrupt(
+                "a side record",
+                "its key names nothing",
+            ));
+        }
     }
     Ok(())
 }

@@ -139,9 +139,6 @@ pub enum RedoError {
 impl RedoError {
     /// Says which record it was.
     pub fn in_record(self, sequence: Sequence) -> StoreError {
-        StoreError::Corrupt {
-            what: format!("redo record {}", sequence.0),
-            reason: self.to_string(),
-        }
+        StoreError::corrupt(format!("redo record {}", sequence.0), self)
     }
 }

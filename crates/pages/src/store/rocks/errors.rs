@@ -17,10 +17,7 @@ pub(super) fn not_stored(doing: &'static str, said: String) -> StoreError {
             doing,
             source: said.into(),
         },
-        false => StoreError::Io {
-            doing,
-            source: said.into(),
-        },
+        false => StoreError::io(doing, said),
     }
 }
 
@@ -35,10 +32,7 @@ pub(super) fn unreadable(
     error: &Error,
 ) -> StoreError {
     match error.kind() {
-        ErrorKind::Corruption => StoreError::Corrupt {
-            what: what(),
-            reason: one_line(error),
-        },
+        ErrorKind::Corruption => StoreError::corrupt(what(), one_line(error)),
         _ => failed(doing, error),
     }
 }

@@ -56,10 +56,7 @@ pub(super) fn freeze(database: &DB, number: u64, open: Open) -> Result<Frozen> {
             checkpoint.create_checkpoint_with_log_size(&frozen.directory, NEVER_FLUSH)
         })
         .map_err(|error| failed(DOING, &error))?;
-    frozen.files = list(&frozen.directory).map_err(|error| StoreError::Io {
-        doing: DOING,
-        source: error.into(),
-    })?;
+    frozen.files = list(&frozen.directory).map_err(|error| StoreError::io(DOING, error))?;
     Ok(frozen)
 }
 

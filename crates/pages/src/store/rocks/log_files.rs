@@ -38,10 +38,7 @@ pub(super) fn whole_up_to(path: &Path) -> Result<Option<u64>> {
         }
         Ok(Some(last))
     };
-    look().map_err(|error: io::Error| StoreError::Io {
-        doing: "reading the write-ahead log",
-        source: error.into(),
-    })
+    look().map_err(|error: io::Error| StoreError::io("reading the write-ahead log", error))
 }
 
 /// The files of the log with their numbers, in their order.

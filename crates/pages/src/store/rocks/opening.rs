@@ -164,14 +164,19 @@ pub(super) fn check_version(database: &DB, path: &Path) -> Result<bool> {
             false
         }
         None if is_empty(database)? => true,
-        None => return Err(corrupt(path, "it holds the data of another program")),
+        None => {
+            return Err(StoreError::corrupt(
+                shown(path),
+                "it holds the data of another program",
+            ));
+        }
     };
     let unknown = unknown_columns(path, &Options::default())?;
     match unknown.first() {
         None => Ok(is_new),
-        Some(name) => Err(corrupt(
-            path,
-            &format!("column {name} does not belong there"),
+        Some(name) => Err(StoreError::corrupt(
+            shown(path),
+            format!("column {name} does not belong there"),
         )),
     }
 }
@@ -221,7 +226,7 @@ fn refused(path: &Path, error: &rocksdb::Error) -> StoreError {
             path: path.to_owned(),
             reason: one_line(error),
         },
-        ErrorKind::Corruption => corrupt(path, &one_line(error)),
+        ErrorKind::Corruption => StoreError::corrupt(shown(path), one_line(error)),
         _ => unusable(path, one_line(error)),
     }
 }
@@ -241,13 +246,6 @@ fn unusable(path: &Path, source: impl Into<Cause>) -> StoreError {
             path: path.to_owned(),
             source,
         },
-    }
-}
-
-fn corrupt(path: &Path, reason: &str) -> StoreError {
-    StoreError::Corrupt {
-        what: shown(path),
-        reason: reason.to_owned(),
     }
 }
 

@@ -4,19 +4,19 @@ use super::errors::unreadable;
 use crate::store::error::{Result, StoreError};
 use crate::store::format;
 use crate::store::kv::{Caching, Column, EachEntry, EachValue, KeyRange, Reader};
-use rocksdb::{ColumnFamily, DB, ReadOptions, SnapshotWithThreadMode};
+use rocksdb::{ColumnFamily, DB, DBRawIterator, ReadOptions, SnapshotWithThreadMode};
 use std::ops::ControlFlow;
 
 /// Bytes that are read at once where all is.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 
 pub(super) fn column_of(database: &DB, column: Column) -> Result<&ColumnFamily> {
-    database
-        .cf_handle(column.name())
-        .ok_or_else(|| StoreError::Corrupt {
-            what: "the data directory".to_owned(),
-            reason: format!("column {} is missing", column.name()),
-        })
+    database.cf_handle(column.name()).ok_or_else(|| {
+        StoreError::corrupt(
+            "the data directory",
+            format!("column {} is missing", column.name()),
+        )
+    })
 }
 
 /// One batched read; values stay pinned where they are until `each` has seen
@@ -56,16 +56,25 @@ pub(super) fn scan(
     options.set_iterate_upper_bound(keys.to.as_slice());
     let mut entries = database.raw_iterator_cf_opt(column_of(database, column)?, options);
     entries.seek(&keys.from);
+    visit(entries, column, "", each)
+}
+
+/// Visits entries from the one on that an iterator stands at.
+fn visit(
+    mut entries: DBRawIterator<'_>,
+    column: Column,
+    what: &str,
+    each: EachEntry<'_>,
+) -> Result {
     while let Some((key, value)) = entries.item() {
         if each(key, value)?.is_break() {
             return Ok(());
         }
         entries.next();
     }
-    let what = || format!("column {}", column.name());
-    entries
-        .status()
-        .map_err(|error| unreadable(doing(column), what, &error))
+    let what = || format!("{what}column {}", column.name());
+    let ended = entries.status();
+    ended.map_err(|error| unreadable(doing(column), what, &error))
 }
 
 /// A scan passes over blocks in which all is deleted; this one does not. Only of an entry
@@ -86,16 +95,9 @@ pub(super) fn read_through(
     options.set_ignore_range_deletions(true);
     let mut entries = database.raw_iterator_cf_opt(column_of(database, column)?, options);
     entries.seek_to_first();
-    while let Some((key, value)) = entries.item() {
-        if read((key.len() + value.len()) as u64).is_break() {
-            return Ok(());
-        }
-        entries.next();
-    }
-    let what = || format!("what is stored, or deleted, in column {}", column.name());
-    entries
-        .status()
-        .map_err(|error| unreadable(doing(column), what, &error))
+    let what = "what is stored, or deleted, in ";
+    let mut each = |key: &[u8], value: &[u8]| Ok(read((key.len() + value.len()) as u64));
+    visit(entries, column, what, &mut each)
 }
 
 pub(super) fn with_caching(mut options: ReadOptions, caching: Caching) -> ReadOptions {

@@ -48,11 +48,10 @@ const SCOPES: &str = "
 
 #[test]
 fn every_operation_says_who_may_call_it() {
-    let found = routes::operations().into_iter().map(|operation| {
-        let it = RouteRequirement::of(&operation);
+    let operations = routes::operations();
+    let found = operations.all().map(|(method, path, it)| {
         let scope = it.scope.map_or("none", Scope::name);
         let export = if it.exports { "+export" } else { "" };
-        let Operation { method, path, .. } = operation;
         (format!("{method} {path}"), format!("{scope}{export}"))
     });
     let expected = SCOPES
@@ -68,8 +67,8 @@ fn every_operation_says_who_may_call_it() {
 
 #[test]
 fn what_the_table_does_not_have_needs_the_highest_scope() {
-    let requirements = RouteRequirements::of(&routes::operations());
-    let scope = |path: &str, method| requirements.find(path, &method).scope;
+    let operations = routes::operations();
+    let scope = |path: &str, method| operations.find(path, &method).scope;
     assert_eq!(scope("/nobody/knows", Method::GET), Some(Scope::Admin));
     assert_eq!(scope("/filters", Method::HEAD), Some(Scope::Read));
     assert_eq!(scope("/filters", Method::DELETE), Some(Scope::Admin));
