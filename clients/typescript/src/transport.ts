@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, encoded } from "./batches.js";
 import { Calls, onAbort, pause, within } from "./calls.js";
 import { Coalescer, type SendAll } from "./coalescer.js";
-import { Connections, type Fetch } from "./connections.js";
+import { type Answer, Connections, type Exchange, type Fetch, exchangeBy } from "./connections.js";
 import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
 import { Gate } from "./gate.js";
 import { type Pods, Positions } from "./pods.js";
@@ -71,14 +71,6 @@ interface Request extends CallOptions {
   repeatable?: boolean;
 }
 
-/** An answer that was read to its end. */
-interface Answer {
-  ok: boolean;
-  status: number;
-  headers: Headers;
-  text: string;
-}
-
 /** A path with each part percent-encoded. */
 export function path(...parts: string[]): string {
   return parts.map((part) => `/${encodeURIComponent(part)}`).join("");
@@ -94,6 +86,7 @@ export class Transport {
   readonly #calls = new Calls();
   readonly #connections = new Connections();
   readonly #fetch: Fetch;
+  readonly #exchange: Exchange;
   readonly #gate: Gate;
   readonly #coalescer = new Coalescer<Part>();
 
@@ -104,6 +97,7 @@ export class Transport {
     this.#ofQuestions = options.consistency === undefined ? {} : { "cuckood-consistency": options.consistency };
     this.#gate = new Gate(options.maxInFlight);
     this.#fetch = options.fetch ?? this.#connections.fetch;
+    this.#exchange = options.fetch ? exchangeBy(options.fetch) : this.#connections.exchange;
   }
 
   /** Address of the pod that is asked now. */
@@ -163,7 +157,7 @@ export class Transport {
     return within(this.#options.timeoutSeconds, signal, async (ends) => {
       await this.#reach.check(url);
       const isChange = request.headers !== undefined && "idempotency-key" in request.headers;
-      const response = await this.#fetch(addressOf(url, request.path, request.query), {
+      const answer = await this.#exchange(addressOf(url, request.path, request.query), {
         method: request.method,
         headers: {
           ...this.#options.headers,
@@ -177,10 +171,8 @@ export class Transport {
         redirect: "manual",
         signal: ends,
       });
-      const { ok, status, headers } = response;
-      const answer = { ok, status, headers, text: await response.text() };
       this.#reach.answered(url);
-      this.#positions.note(headers);
+      this.#positions.note(answer.headers);
       return answer;
     });
   }
