@@ -8,7 +8,7 @@ import { Gate } from "./gate.js";
 import { type Pods, Positions } from "./pods.js";
 import { problemOf } from "./problem.js";
 import { Reach } from "./reach.js";
-import { Attempts, type Backoff } from "./retry.js";
+import { type Attempted, Attempts, type Backoff } from "./retry.js";
 import type { Changed } from "./synced.js";
 
 /** What can be sent as a body of any length. */
@@ -18,8 +18,6 @@ const JSON_BODY = { "content-type": "application/json" };
 
 // The server keeps no answers for longer.
 const LONGEST_LIFETIME = 24 * 3600;
-
-/** What a batch is of. */
 
 /** What a batch consists of. */
 type Part = Item | Entry | Replacement;
@@ -59,6 +57,21 @@ export interface TransportOptions {
   limits: BatchLimits;
   /** In place of connections of its own. */
   fetch: Fetch | undefined;
+  onRetry: ((retry: Retry) => void) | undefined;
+}
+
+/** An attempt that failed, and is followed by another one. */
+export interface Retry {
+  method: string;
+  path: string;
+  /** Of the server that was asked. */
+  url: string;
+  /** A `ProblemError`, or what kept an answer from arriving. */
+  error: unknown;
+  /** Number of the attempt that follows; the first one is 1. */
+  attempt: number;
+  /** Before it begins. */
+  pauseSeconds: number;
 }
 
 interface Request extends CallOptions {
@@ -143,8 +156,16 @@ export class Transport {
         wait = attempts.afterSilence(attempted, error);
         last = error;
       }
-      await pause(wait, signal);
+      await this.#again(attempted, url, last, attempts, wait, signal);
     }
+  }
+
+  /** Says that another attempt follows, and waits for it. */
+  async #again(
+    { method, path }: Attempted, url: string, error: unknown, attempts: Attempts, pauseSeconds: number, signal: AbortSignal,
+  ): Promise<void> {
+    this.#options.onRetry?.({ method, path, url, error, attempt: attempts.made + 1, pauseSeconds });
+    await pause(pauseSeconds, signal);
   }
 
   /** Whether a question is answered well. One attempt, which waits for no other. */
@@ -326,9 +347,9 @@ export class Transport {
   ): Promise<T> {
     return this.#calls.run(given, async (signal) => {
       const attempts = new Attempts({ ...this.#options.backoff, patience }, this.#pods.length);
+      const attempted = { method, path: at, repeatable: false };
       for (;;) {
         const url = this.#pods.current;
-        let wait: number;
         try {
           return await work(url, signal);
         } catch (error) {
@@ -336,9 +357,8 @@ export class Transport {
           if (error instanceof CuckoodError) throw error;
           this.#pods.failed(url);
           if (patience === 0) throw new NoAnswerError(method, at, error);
-          wait = attempts.afterSilence({ method, path: at, repeatable: false }, error);
+          await this.#again(attempted, url, error, attempts, attempts.afterSilence(attempted, error), signal);
         }
-        await pause(wait, signal);
       }
     });
   }
