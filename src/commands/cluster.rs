@@ -14,12 +14,17 @@ use crate::server::ClusterStatus;
 use reqwest::Method;
 use std::fmt::Write as _;
 use std::time::Duration;
+use tokio::time::sleep;
 
 /// How long a lease lives.
 pub(super) const LEASE_TTL: Duration = Duration::from_secs(5);
 
 /// How long a server may take to say how its cluster is.
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// After how long a pod that is not behind has said that it has what is newest now, and a
+/// server has heard it.
+const CATCHING_UP: Duration = Duration::from_secs(3);
 
 pub(super) fn run(command: ClusterCommand) -> Result {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -48,15 +53,27 @@ pub(super) fn run(command: ClusterCommand) -> Result {
                 credentials,
                 json,
             } => {
-                let status = match server {
-                    Some(server) => told(&Remote::named(&server, &credentials)?).await?,
-                    None => status(&named(&brokers)?).await?,
+                let server = server.map(|it| Remote::named(&it, &credentials));
+                let server = server.transpose()?;
+                let ask = async || match &server {
+                    Some(server) => Ok((told(server).await?, 0)),
+                    None => status(&named(&brokers)?).await,
                 };
+                let (mut status, mut refused) = ask().await?;
+                if status.pods.iter().any(|it| it.lanes_behind > 0) {
+                    sleep(CATCHING_UP).await;
+                    let before = status.lanes;
+                    (status, refused) = ask().await?;
+                    status.compare_with(&before);
+                }
                 match json {
                     true => println!("{}", serde_json::to_string_pretty(&status)?),
                     false => print!("{}", table(&status)),
                 }
-                Ok(())
+                match refused {
+                    0 => Ok(()),
+                    _ => Err("the brokers' bucket has leases or announcements that nobody with this cluster key has written; they are left out: leaders and pods may be missing. Give the pods' --cluster-key-file, and see who else may write there".into()),
+                }
             }
             ClusterCommand::NewEpoch {
                 brokers,
@@ -134,7 +151,8 @@ async fn told(server: &Remote) -> Result<ClusterStatus> {
     status.map_err(|_| server.not_understood().into())
 }
 
-async fn status(settings: &BrokerSettings) -> Result<ClusterStatus> {
+/// The same as the brokers say it, and how much of it is not believed.
+async fn status(settings: &BrokerSettings) -> Result<(ClusterStatus, u64)> {
     let connection = connect(&settings.brokers).await?;
     let epoch = current_epoch(&connection, &settings.cluster).await?;
     let founding = open(&connection, &settings.cluster, epoch.epoch).await?;
@@ -156,12 +174,8 @@ async fn status(settings: &BrokerSettings) -> Result<ClusterStatus> {
         .await?
         .all()
         .await?;
-    if seals.refused() > 0 {
-        eprintln!(
-            "cuckood: the brokers' bucket has leases or announcements that nobody with this cluster key has written; they are left out. Give the pods' --cluster-key-file, and see who else may write there"
-        );
-    }
-    Ok(ClusterStatus::new(&founding, lanes.into_iter(), pods))
+    let status = ClusterStatus::new(&founding, lanes.into_iter(), pods);
+    Ok((status, seals.refused()))
 }
 
 /// For people.

@@ -117,7 +117,8 @@ pub(super) fn run_restore(backup: &Path, data_dir: &Path, unless_present: bool) 
         let store = PageStore::open(Arc::new(rocks))?;
         found = Some(check::check(&store)?);
         Ok::<(), BackupError>(())
-    })?;
+    })
+    .map_err(|error| format!("--backup {}: {error}", backup.display()))?;
     if let Some(found) = found {
         println!("restored {}: {found}", data_dir.display());
     }

@@ -9,7 +9,7 @@ use crate::access::keys::ApiKeys;
 use crate::backup::{BackupOptions, Backups, Snapshots};
 use crate::client::operations::own_address;
 use crate::cluster::{JoinError, Member, Membership};
-use crate::config::{Machine, ServeConfig, Settings, same_call};
+use crate::config::{Machine, ServeConfig, Settings, same_call, unknown_variables};
 use crate::engine::check::{check_while, read_all};
 use crate::engine::{Engine, EngineOptions, ScrubOptions};
 use crate::http::{Endpoint, serve};
@@ -36,8 +36,15 @@ const POLLS_BETWEEN_EVENTS: u32 = 8;
 
 /// Serves until a signal says to stop.
 pub(super) fn run(config: &ServeConfig) -> Result {
-    let settings = config.settings(&Machine::detect())?;
     logging::start(&config.logs, &config.log_levels())?;
+    for (variable, similar) in unknown_variables() {
+        tracing::warn!(
+            variable,
+            similar,
+            "the environment variable is ignored: no setting has its name"
+        );
+    }
+    let settings = config.settings(&Machine::detect())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .worker_threads(async_threads())

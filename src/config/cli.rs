@@ -13,8 +13,10 @@ use clap::builder::Resettable;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
+use std::any::TypeId;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::SystemTime;
 
 /// Named cuckoo filters over HTTP, durable in RocksDB: have we seen this?
@@ -52,7 +54,8 @@ impl Cli {
                 )
                 .after_long_help("Each flag is also an environment variable.")
         });
-        let matches = without_empty_server(command).get_matches();
+        let command = each_flag(without_empty_server(command), &says_what_is_allowed);
+        let matches = command.get_matches();
         let mut read = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         read.ask_what_is_named(&matches);
         read
@@ -84,11 +87,38 @@ fn without_empty_server(command: clap::Command) -> clap::Command {
         _ => arg,
     };
     match names_none {
-        true => command
-            .mut_args(unset)
-            .mut_subcommands(without_empty_server),
+        true => each_flag(command, &unset),
         false => command,
     }
+}
+
+/// Changes what the command, and those below it, take.
+fn each_flag(command: clap::Command, change: &dyn Fn(Arg) -> Arg) -> clap::Command {
+    let command = command.mut_args(change);
+    command.mut_subcommands(|below| each_flag(below, change))
+}
+
+/// Has a number be the value of the flag before it, also a negative one, and has errors
+/// say what is allowed.
+fn says_what_is_allowed(arg: Arg) -> Arg {
+    const NUMBER: &str = "allowed are whole numbers without a sign, up to 18446744073709551615";
+    const ADDRESS: &str = "allowed is an address with a port, such as 127.0.0.1:8080";
+    let is_flag = !arg.is_positional() && arg.get_action().takes_values();
+    let kind = arg.get_value_parser().type_id();
+    let arg = arg.allow_negative_numbers(is_flag);
+    if kind == TypeId::of::<u64>() {
+        arg.value_parser(allowed::<u64>(NUMBER))
+    } else if kind == TypeId::of::<usize>() {
+        arg.value_parser(allowed::<usize>(NUMBER))
+    } else if kind == TypeId::of::<SocketAddr>() {
+        arg.value_parser(allowed::<SocketAddr>(ADDRESS))
+    } else {
+        arg
+    }
+}
+
+fn allowed<T: FromStr>(said: &'static str) -> impl Fn(&str) -> Result<T, &'static str> + Clone {
+    move |text| text.parse().map_err(|_| said)
 }
 
 /// The subcommands.

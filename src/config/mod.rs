@@ -34,7 +34,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use call::same_call;
+pub use call::{same_call, unknown_variables};
 pub use cli::{Cli, ClusterCommand, Command, EpochSource, KeysCommand};
 pub use cluster::{BrokerConfig, BrokerSettings, ClusterConfig, ClusterSettings};
 pub use errors::ConfigErrors;

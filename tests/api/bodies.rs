@@ -52,11 +52,19 @@ async fn what_is_not_json_is_malformed_and_what_is_another_type_is_refused() {
         )
         .await;
     invalid.problem(400, "malformed_json");
-    for body in ["[]", "7", "null", r#""text""#] {
-        let answer = server
-            .send("/filters/f/items", "application/json", body)
-            .await;
-        assert_eq!(answer.refused(), [""], "{body}");
+    for (body, given) in [
+        ("[]", "an array"),
+        ("7", "a number"),
+        (" null", "null"),
+        ("true", "a boolean"),
+        (r#""text""#, "a string"),
+    ] {
+        for path in ["/filters/f/items", "/preview"] {
+            let answer = server.send(path, "application/json", body).await;
+            assert_eq!(answer.refused(), [""], "{path} {body}");
+            let problem = answer.problem(422, "invalid_fields");
+            assert_eq!(problem["errors"][0]["given"], given, "{path} {body}");
+        }
     }
     assert_eq!(server.get("/filters/f").await.ok()["items"], 0);
 }

@@ -398,21 +398,27 @@ async fn a_dump_is_had_as_any_file_is() {
         assert_eq!(had.header("content-length"), part.len().to_string());
         assert_eq!(had.header("etag"), tag);
     }
-    let behind = format!("bytes={length}-");
     for range in [
         "bytes=0-1,5-6",
         "items=0-1",
         "bytes=6-5",
-        "bytes=-0",
         "bytes=+1-5",
         "bytes=a-b",
         "bytes=-",
         "5-6",
-        &behind,
     ] {
         let had = asked(&server, Method::GET, path, &[("range", range)]).await;
         assert_eq!(had.status, 200, "{range}");
         assert!(had.bytes == bytes, "{range}");
+    }
+    for range in [
+        "bytes=999999999-999999999",
+        "bytes=-0",
+        &format!("bytes={length}-"),
+    ] {
+        let none = asked(&server, Method::GET, path, &[("range", range)]).await;
+        none.problem(416, "range_beyond_end");
+        assert_eq!(none.header("content-range"), format!("bytes */{length}"));
     }
 
     let packed = asked(&server, Method::GET, path, &gzip).await;

@@ -93,13 +93,14 @@ fn the_printed_document_is_the_committed_one() {
 
 #[test]
 fn bad_settings_end_the_start_all_at_once() {
-    let output = run(&[
-        "serve",
-        "--listen",
-        "0.0.0.0:0",
-        "--max-buffered-bytes",
-        "1KiB",
-    ]);
+    let output = cuckood()
+        .env("CUCKOOD_KEY_FILE", "keys.json")
+        .args(["serve", "--listen=0.0.0.0:0", "--max-buffered-bytes=1KiB"])
+        .output()
+        .unwrap();
+    // The variable that is not read may be why.
+    let logged = String::from_utf8_lossy(&output.stdout);
+    assert!(logged.contains("CUCKOOD_KEYS_FILE"), "{logged}");
     let said = failed(&output, 2);
     assert!(
         said.contains("--allow-anonymous") && said.contains("--max-buffered-bytes"),

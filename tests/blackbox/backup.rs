@@ -257,6 +257,9 @@ fn a_job_asks_for_a_backup_and_restores_it_before_the_first_start_only() {
     assert_eq!(refused.status.code(), Some(1));
 
     let data_dir = place.path().join("volume").join("data");
+    let missing = restore(&archive(&backups, "missing"), &data_dir);
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(said.contains("cuckood-missing.tar: "), "{said}");
     let prepare = || {
         let done = cuckood()
             .args(["restore", "--unless-present", "--backup"])

@@ -245,7 +245,7 @@ fn memory_stays_within_what_the_flags_say_whatever_is_taken() {
     }
     let served = started.elapsed();
     let shared = BODIES + BODIES / 4 + COLD_READS + PLANS;
-    let bound = CACHE + CACHE / 8 + BLOCK_CACHE + WRITE_BUFFERS + shared + BASE;
+    let bound = CACHE + 3 * CACHE / 20 + BLOCK_CACHE + WRITE_BUFFERS + shared + BASE;
     // All that is bounded is taken, as far as it goes; dumps are slow to begin.
     let started = Instant::now();
     let refusals = loop {

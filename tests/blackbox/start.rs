@@ -182,6 +182,16 @@ fn an_unknown_flag_is_a_usage_error() {
 }
 
 #[test]
+fn a_value_that_is_none_is_refused_with_what_is_allowed() {
+    for flag in ["--lanes", "--max-filters", "--max-queued-items"] {
+        let refused = refused_start(cuckood().args(["serve", flag, "-1"]));
+        assert_refused(&refused, 2, &[flag, "'-1'", "whole number"]);
+    }
+    let refused = refused_start(cuckood().args(["serve", "--listen", "8080"]));
+    assert_refused(&refused, 2, &["--listen", "127.0.0.1:8080"]);
+}
+
+#[test]
 fn settings_come_from_the_environment_too() {
     let data = tempfile::tempdir().unwrap();
     let refused = refused_start(

@@ -540,6 +540,8 @@ class Words(Served):
         with self.assertRaisesRegex(cuckood.CuckoodError, "the client of httpx that it was given belongs to the closed one"):
             asyncio.run(lent.is_there())
         asyncio.run(client.aclose())
+        with self.assertRaisesRegex(cuckood.CuckoodError, "the client is closed: make another one"):
+            asyncio.run(loops.exists("ada"))
 
     def test_attempts_that_follow_are_logged(self):
         nobody = self.client(url=f"http://127.0.0.1:{free_port()}", patience=0.4)

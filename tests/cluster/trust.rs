@@ -541,8 +541,14 @@ fn a_pod_with_another_key_writes_over_nothing_keeps_nobody_out_and_goes_on_with_
     takes_no_part(&client, &other);
     let mut status = cuckood();
     let status = status.args(["cluster", "status"]).args(flags(&brokers));
-    let said = String::from_utf8(status.output().unwrap().stderr).unwrap();
+    let status = status.output().unwrap();
+    let said = String::from_utf8(status.stderr).unwrap();
     assert!(said.contains("they are left out"), "{said}");
+    // What it lacks is no answer that a program may take for one.
+    assert_eq!(
+        (status.status.code(), status.stdout.is_empty()),
+        (Some(1), false)
+    );
 
     // What somebody writes over it is put right by who knows it, and said.
     let alarms = unsealed(&client, &pod);

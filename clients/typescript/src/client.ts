@@ -6,7 +6,7 @@ import type {
 } from "./models/types.gen.js";
 import { Pods } from "./pods.js";
 import { backoff } from "./retry.js";
-import { type CallOptions, Transport, path } from "./transport.js";
+import { type CallOptions, type Retry, Transport, path } from "./transport.js";
 
 /** How a server is reached and asked. */
 export interface ClientOptions {
@@ -42,12 +42,14 @@ export interface ClientOptions {
   headers?: Record<string, string>;
   /** In place of connections of its own, for example with a proxy or certificates. */
   fetch?: Fetch;
+  /** Is told of each attempt that another one follows, for logs. */
+  onRetry?: (retry: Retry) => void;
 }
 
 // A misspelled option would be a silent default.
 const OPTIONS = new Set([
   "url", "apiKey", "timeoutSeconds", "patienceSeconds", "maxInFlight", "coalesceChanges", "consistency", "limits", "headers",
-  "fetch",
+  "fetch", "onRetry",
 ]);
 
 /**
@@ -87,6 +89,7 @@ export class Client {
       coalesceChanges: options.coalesceChanges ?? false,
       limits: options.limits ?? { items: 250_000, bytes: 32 << 20 },
       fetch: options.fetch,
+      onRetry: options.onRetry,
     });
   }
 

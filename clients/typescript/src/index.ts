@@ -17,4 +17,4 @@ export {
   type Changed, FileAt, type FileSource, type FileStore, SyncedFilter, type SyncedExistsOptions, type SyncedOptions,
 } from "./synced.js";
 export type { ImportItem, ImportSource } from "./sources.js";
-export type { Bytes, CallOptions, ChangeOptions } from "./transport.js";
+export type { Bytes, CallOptions, ChangeOptions, Retry } from "./transport.js";

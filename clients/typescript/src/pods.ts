@@ -1,3 +1,5 @@
+import type { Fields } from "./connections.js";
+
 /** The addresses of the pods of a cluster, or of one server. One is asked until it
  * fails, then the next one. Sends nothing itself. */
 export class Pods {
@@ -44,7 +46,7 @@ export class Positions {
   #lanes = new Map<number, number>();
 
   /** Notes what an answer says. */
-  note(headers: Headers): void {
+  note(headers: Fields): void {
     const said = headers.get("cuckood-position");
     if (said === null) return;
     const [epoch = 0, lane = 0, record = 0] = said.split(".").map(Number);

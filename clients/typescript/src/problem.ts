@@ -1,3 +1,4 @@
+import type { Fields } from "./connections.js";
 import {
   FilterChanged, FilterDiffers, FilterExists, FilterNotFound, Forbidden, ImportNotFound, InvalidRequest, OutOfSpace,
   OutcomeUnknown, type ProblemDetails, ProblemError, TooLarge, TooManyRequests, Unauthorized, Unavailable,
@@ -19,7 +20,7 @@ const BY_STATUS: Readonly<Record<number, typeof ProblemError>> = {
 };
 
 /** The error of an answer that is not 2xx, whoever sent it. */
-export function problemOf(status: number, headers: Headers, text: string): ProblemError {
+export function problemOf(status: number, headers: Fields, text: string): ProblemError {
   let body: Partial<ProblemDetails> = {};
   try {
     const parsed: unknown = JSON.parse(text);

@@ -43,7 +43,8 @@ export interface Attempted {
  * before the first pause. Sends nothing itself.
  */
 export class Attempts {
-  #made = 0;
+  /** How many have failed. */
+  made = 0;
   readonly #backoff: Backoff;
   readonly #pods: number;
   readonly #ends: number;
@@ -79,9 +80,9 @@ export class Attempts {
 
   #pause(passes: boolean, isElsewhere: boolean, wanted: number, error: Error): number {
     const { first, longest, chance, clock } = this.#backoff;
-    this.#made += 1;
-    const rounds = Math.floor(this.#made / this.#pods);
-    const isWithin = isElsewhere && this.#made % this.#pods > 0;
+    this.made += 1;
+    const rounds = Math.floor(this.made / this.#pods);
+    const isWithin = isElsewhere && this.made % this.#pods > 0;
     const pause = isWithin ? 0 : wanted + chance() * Math.min(longest, first * 2 ** Math.max(0, rounds - 1));
     if (!passes || clock() + pause > this.#ends) throw error;
     return pause;

@@ -50,6 +50,7 @@ interface Opened {
 const LONGEST_LINE = 1 << 20;
 const LINE_END = 10;
 const BOM = [0xef, 0xbb, 0xbf];
+const UTF_16 = [[0xff, 0xfe], [0xfe, 0xff]];
 const GZIP = [0x1f, 0x8b];
 // How that begins as Latin-1, decoded as UTF-8, and encoded again.
 const PACKED = /^\x1f(?:[\x8b\ufffd]\x08|\xef\xbf|\xc2\x8b)/;
@@ -65,12 +66,14 @@ export class Lines {
   readonly #first: Promise<IteratorResult<unknown>> | IteratorResult<unknown>;
   readonly #isText: boolean;
   readonly #ofText: string;
+  readonly #name: string;
   readonly #stop: () => unknown;
   #failed: unknown;
 
   /** `ofText`: the media type of the lines of a text. */
-  constructor(source: ImportSource, ofText = TEXT) {
+  constructor(source: ImportSource, ofText = TEXT, name = "the source") {
     this.#ofText = ofText;
+    this.#name = name;
     const { pieces, isText, stop } = isReadline(source) ? this.#linesOf(source) : piecesOf(source);
     this.#pieces = pieces;
     this.#stop = stop ?? (() => pieces.return?.());
@@ -188,6 +191,7 @@ export class Lines {
       }
       start = Buffer.concat([start, piece]);
       if (start.length < BOM.length) continue;
+      if (UTF_16.some((mark) => beginsWith(start!, mark))) throw new TypeError(`${this.#name} is UTF-16: convert it to UTF-8`);
       refusePacked(Buffer.from(start).toString("latin1", 0, BOM.length));
       yield start.subarray(beginsWith(start, BOM) ? BOM.length : 0);
       start = undefined;
@@ -251,14 +255,11 @@ export async function linesOfFile(file: string | URL): Promise<Lines> {
   try {
     // From where the file is, and not from its beginning, as a pipe has none.
     const { bytesRead } = await opened.read(start, 0, start.length, null);
-    if (beginsWith(start, [0xff, 0xfe]) || beginsWith(start, [0xfe, 0xff])) {
-      throw new TypeError(`${String(file)} is UTF-16: convert it to UTF-8`);
-    }
     const packed = opened.createReadStream();
     if (bytesRead > 0) packed.unshift(start.subarray(0, bytesRead));
     const bytes = beginsWith(start, GZIP) ? pipeline(packed, createGunzip(), () => {}) : packed;
     const name = file instanceof URL ? file.pathname : file;
-    return new Lines(bytes, /\.(ndjson|jsonl)(\.gz)?$/i.test(name) ? NDJSON : TEXT);
+    return new Lines(bytes, /\.(ndjson|jsonl)(\.gz)?$/i.test(name) ? NDJSON : TEXT, name);
   } catch (error) {
     await opened.close();
     throw error;

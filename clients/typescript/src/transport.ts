@@ -2,13 +2,13 @@ import { randomUUID } from "node:crypto";
 import { type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, encoded } from "./batches.js";
 import { Calls, onAbort, pause, within } from "./calls.js";
 import { Coalescer, type SendAll } from "./coalescer.js";
-import { Connections, type Fetch } from "./connections.js";
+import { type Answer, Connections, type Exchange, type Fetch, exchangeBy } from "./connections.js";
 import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
 import { Gate } from "./gate.js";
 import { type Pods, Positions } from "./pods.js";
 import { problemOf } from "./problem.js";
 import { Reach } from "./reach.js";
-import { Attempts, type Backoff } from "./retry.js";
+import { type Attempted, Attempts, type Backoff } from "./retry.js";
 import type { Changed } from "./synced.js";
 
 /** What can be sent as a body of any length. */
@@ -18,8 +18,6 @@ const JSON_BODY = { "content-type": "application/json" };
 
 // The server keeps no answers for longer.
 const LONGEST_LIFETIME = 24 * 3600;
-
-/** What a batch is of. */
 
 /** What a batch consists of. */
 type Part = Item | Entry | Replacement;
@@ -59,6 +57,21 @@ export interface TransportOptions {
   limits: BatchLimits;
   /** In place of connections of its own. */
   fetch: Fetch | undefined;
+  onRetry: ((retry: Retry) => void) | undefined;
+}
+
+/** An attempt that failed, and is followed by another one. */
+export interface Retry {
+  method: string;
+  path: string;
+  /** Of the server that was asked. */
+  url: string;
+  /** A `ProblemError`, or what kept an answer from arriving. */
+  error: unknown;
+  /** Number of the attempt that follows; the first one is 1. */
+  attempt: number;
+  /** Before it begins. */
+  pauseSeconds: number;
 }
 
 interface Request extends CallOptions {
@@ -69,14 +82,6 @@ interface Request extends CallOptions {
   content?: string | Uint8Array | undefined;
   /** False: it is sent again only where the first one certainly did nothing. */
   repeatable?: boolean;
-}
-
-/** An answer that was read to its end. */
-interface Answer {
-  ok: boolean;
-  status: number;
-  headers: Headers;
-  text: string;
 }
 
 /** A path with each part percent-encoded. */
@@ -94,6 +99,7 @@ export class Transport {
   readonly #calls = new Calls();
   readonly #connections = new Connections();
   readonly #fetch: Fetch;
+  readonly #exchange: Exchange;
   readonly #gate: Gate;
   readonly #coalescer = new Coalescer<Part>();
 
@@ -104,6 +110,7 @@ export class Transport {
     this.#ofQuestions = options.consistency === undefined ? {} : { "cuckood-consistency": options.consistency };
     this.#gate = new Gate(options.maxInFlight);
     this.#fetch = options.fetch ?? this.#connections.fetch;
+    this.#exchange = options.fetch ? exchangeBy(options.fetch) : this.#connections.exchange;
   }
 
   /** Address of the pod that is asked now. */
@@ -149,8 +156,16 @@ export class Transport {
         wait = attempts.afterSilence(attempted, error);
         last = error;
       }
-      await pause(wait, signal);
+      await this.#again(attempted, url, last, attempts, wait, signal);
     }
+  }
+
+  /** Says that another attempt follows, and waits for it. */
+  async #again(
+    { method, path }: Attempted, url: string, error: unknown, attempts: Attempts, pauseSeconds: number, signal: AbortSignal,
+  ): Promise<void> {
+    this.#options.onRetry?.({ method, path, url, error, attempt: attempts.made + 1, pauseSeconds });
+    await pause(pauseSeconds, signal);
   }
 
   /** Whether a question is answered well. One attempt, which waits for no other. */
@@ -163,7 +178,7 @@ export class Transport {
     return within(this.#options.timeoutSeconds, signal, async (ends) => {
       await this.#reach.check(url);
       const isChange = request.headers !== undefined && "idempotency-key" in request.headers;
-      const response = await this.#fetch(addressOf(url, request.path, request.query), {
+      const answer = await this.#exchange(addressOf(url, request.path, request.query), {
         method: request.method,
         headers: {
           ...this.#options.headers,
@@ -177,10 +192,8 @@ export class Transport {
         redirect: "manual",
         signal: ends,
       });
-      const { ok, status, headers } = response;
-      const answer = { ok, status, headers, text: await response.text() };
       this.#reach.answered(url);
-      this.#positions.note(headers);
+      this.#positions.note(answer.headers);
       return answer;
     });
   }
@@ -334,9 +347,9 @@ export class Transport {
   ): Promise<T> {
     return this.#calls.run(given, async (signal) => {
       const attempts = new Attempts({ ...this.#options.backoff, patience }, this.#pods.length);
+      const attempted = { method, path: at, repeatable: false };
       for (;;) {
         const url = this.#pods.current;
-        let wait: number;
         try {
           return await work(url, signal);
         } catch (error) {
@@ -344,9 +357,8 @@ export class Transport {
           if (error instanceof CuckoodError) throw error;
           this.#pods.failed(url);
           if (patience === 0) throw new NoAnswerError(method, at, error);
-          wait = attempts.afterSilence({ method, path: at, repeatable: false }, error);
+          await this.#again(attempted, url, error, attempts, attempts.afterSilence(attempted, error), signal);
         }
-        await pause(wait, signal);
       }
     });
   }

@@ -125,6 +125,7 @@ codes! {
     UnsupportedMediaType: 415, Never, "unsupported_media_type", "The media type is not supported";
     UnsupportedContentEncoding: 415, Never, "unsupported_content_encoding", "The content encoding is not supported"
         => "the content encoding is not supported; allowed is gzip, or none";
+    RangeBeyondEnd: 416, Never, "range_beyond_end", "The range lies beyond the end";
     CorruptDump: 422, Never, "corrupt_dump", "The dump is damaged";
     NewerDump: 422, Never, "newer_dump", "A newer server made the dump";
     FilterTooLarge: 422, Never, "filter_too_large", "The filter is too large";

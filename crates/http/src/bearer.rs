@@ -4,6 +4,7 @@ use super::problem::{HttpError, Result};
 use crate::access::keys::{ApiKey, ApiKeys};
 use crate::codes::Code;
 use crate::server::admission::budget::Holder;
+use crate::server::listen::polls::{charge_to, give_way};
 use crate::server::principal::Principal;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -18,6 +19,17 @@ pub(crate) fn key_of(headers: &HeaderMap, keys: &ApiKeys) -> Result<Arc<ApiKey>>
     let token = bearer(headers).ok_or(HttpError::Plain(Code::ApiKeyMissing))?;
     keys.find(token)
         .ok_or(HttpError::Plain(Code::ApiKeyUnknown))
+}
+
+/// The same; who has it pays for the poll under way and for those behind it.
+///
+/// # Errors
+/// As there.
+pub(crate) async fn paying_key(headers: &HeaderMap, keys: &ApiKeys) -> Result<Arc<ApiKey>> {
+    let key = key_of(headers, keys)?;
+    charge_to(&key.used);
+    give_way().await;
+    Ok(key)
 }
 
 /// To whose account goes what a request holds; `None` where no keys are asked for.

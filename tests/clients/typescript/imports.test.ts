@@ -299,8 +299,12 @@ test("what is packed is refused where only a file is unpacked", async () => {
 });
 
 test("a file of UTF-16 is refused", async () => {
+  const filter = client.filter(randomUUID());
+  await filter.create({ capacity: LINES });
   for (const bytes of [Buffer.from("\ufeffada\n", "utf16le"), Buffer.from("\ufeffada\n", "utf16le").swap16()]) {
-    await assert.rejects(client.filter("utf-16").importFile(written("utf-16.txt", bytes)), /utf-16.txt is UTF-16: convert it to UTF-8/);
+    for (const [name, content] of [["utf-16.txt", bytes], ["utf-16.gz", gzipSync(bytes)]] as const) {
+      await assert.rejects(filter.importFile(written(name, content)), new RegExp(`${name} is UTF-16: convert it to UTF-8`));
+    }
   }
 });
 

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { type TestContext } from "node:test";
 import { promisify } from "node:util";
-import { Client, CuckoodError, type Fetch, FilterNotFound, InvalidRequest, NoAnswerError, Unavailable } from "cuckood";
+import { Client, CuckoodError, type Fetch, FilterNotFound, InvalidRequest, NoAnswerError, type Retry, Unavailable } from "cuckood";
 import { Connections } from "./node_modules/cuckood/dist/connections.js";
 
 const COUNT = Number(process.env["COUNT"] ?? 2000);
@@ -237,8 +237,15 @@ test("a server that says that it has too many connections is asked again, also t
     };
     request.resume().on("end", answer);
   });
-  const client = new Client({ url });
+  const retries: unknown[] = [];
+  const onRetry = ({ error, pauseSeconds, ...retry }: Retry) => {
+    assert.ok(error instanceof Unavailable && pauseSeconds <= 0.2);
+    retries.push(retry);
+  };
+  const client = new Client({ url, onRetry });
   assert.equal(await client.filter("a").add("x"), "added");
+  const add = { method: "POST", path: "/filters/a/items", url };
+  assert.deepEqual(retries, [{ ...add, attempt: 2 }, { ...add, attempt: 3 }]);
   assert.equal((await client.createBackup()).id, "b");
   await assert.rejects(new Client({ url, patienceSeconds: 0 }).filter("a").info(), Unavailable);
 });

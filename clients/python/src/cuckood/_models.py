@@ -295,7 +295,8 @@ class ClusterPodBody:
     address: str
     """Where others reach it."""
     lanes_behind: int
-    """Lanes of which it has not applied the newest record."""
+    """Lanes of which it had not applied the newest record when it announced itself last: some, while changes
+    come."""
     leads: int
     """Lanes that it leads."""
     positions: list[int]

@@ -310,7 +310,7 @@ export type ClusterPodBody = {
      */
     address: string;
     /**
-     * Lanes of which it has not applied the newest record.
+     * Lanes of which it had not applied the newest record when it announced itself last: some, while changes come.
      */
     lanes_behind: number;
     /**

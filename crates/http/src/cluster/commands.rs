@@ -5,7 +5,7 @@ use super::answer::min_positions;
 use super::internal::known;
 use crate::admission::body;
 use crate::admission::deadline::Deadline;
-use crate::bearer::{bearer, key_of};
+use crate::bearer::{bearer, paying_key};
 use crate::codes::Code;
 use crate::problem::{HttpError, Result};
 use crate::server::App;
@@ -13,12 +13,11 @@ use crate::server::admission::limits::Limits;
 use crate::server::cluster::commands::{CommandsHead, ForwardedBy, PATH, VERSION};
 use crate::server::cluster::headers::{CONSISTENCY, POSITION};
 use crate::server::cluster::position::LanePosition;
-use crate::server::listen::polls::{charge_to, give_way};
 use crate::server::principal::Principal;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::IntoResponse as _;
 use axum::routing::post;
 use std::sync::Arc;
@@ -52,17 +51,7 @@ async fn answer(State(app): State<Arc<App>>, request: Request) -> Result {
     let worker = app
         .command_worker()
         .ok_or(HttpError::Plain(Code::UnknownRoute))?;
-    let caller = match &app.access.keys {
-        None => Principal::default(),
-        Some(keys) => Principal::of(key_of(&parts.headers, keys)?, keys),
-    };
-    if let Some(key) = caller.key() {
-        charge_to(&key.used);
-        give_way().await;
-        if key.has_expired() {
-            return Err(HttpError::Plain(Code::ApiKeyExpired));
-        }
-    }
+    let caller = caller(&app, &parts.headers).await?;
     let header = |name: &HeaderName| parts.headers.get(name).map(HeaderValue::as_bytes);
     let deadline = Deadline::of(&parts.headers, app.admission.limits.request_timeout)?;
     let (admission, limit) = (&app.admission, most_bytes(&app.admission.limits));
@@ -86,4 +75,56 @@ async fn answer(State(app): State<Arc<App>>, request: Request) -> Result {
         response.headers_mut().insert(POSITION, positions);
     }
     Ok(response)
+}
+
+/// Who has sent the commands, and pays for them.
+async fn caller(app: &App, headers: &HeaderMap) -> Result<Principal> {
+    let Some(keys) = &app.access.keys else {
+        return Ok(Principal::default());
+    };
+    let key = paying_key(headers, keys).await?;
+    match key.has_expired() {
+        true => Err(HttpError::Plain(Code::ApiKeyExpired)),
+        false => Ok(Principal::of(key, keys)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Scope;
+    use crate::access::file::{NewKey, add};
+    use crate::access::keys::ApiKeys;
+    use crate::metrics::Metrics;
+    use crate::server::listen::polls::{Timed, Work};
+    use crate::server::{Access, HostPolicy};
+    use axum::http::header::AUTHORIZATION;
+    use std::sync::atomic::Ordering;
+    use std::time::{Duration, Instant, SystemTime};
+
+    #[tokio::test]
+    async fn what_forwarded_commands_cost_is_charged_to_the_key_that_they_came_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        let key = NewKey::new("one".parse().unwrap(), Scope::Write);
+        let token = add(&path, key, SystemTime::now()).unwrap();
+        let access = Access {
+            hosts: HostPolicy::Any,
+            keys: Some(Arc::new(ApiKeys::open(&path, None).unwrap())),
+        };
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let app = App::new(metrics, Limits::default(), access);
+        let bearer = HeaderValue::try_from(format!("Bearer {}", token.as_str())).unwrap();
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, bearer)]);
+        let working = async {
+            let caller = caller(&app, &headers).await.unwrap();
+            let until = Instant::now() + Duration::from_millis(20);
+            while Instant::now() < until {}
+            caller
+        };
+        let (seconds, threads) = (&app.metrics.http_poll_seconds, &app.admission.threads);
+        let caller = Timed::new(working, seconds, Work::Unknown, threads).await;
+        let used = caller.key().unwrap().used.load(Ordering::Relaxed);
+        assert!(used > 1_000_000, "{used} ns");
+    }
 }

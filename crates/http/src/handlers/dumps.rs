@@ -137,6 +137,9 @@ impl Asked {
         let is_same = is_same.is_none_or(|tag| *tag == format!("\"{version}\""));
         let range = self.range.as_ref().filter(|_| is_same);
         let range = range.and_then(|range| bytes_of(range, of));
+        if range.as_ref().is_some_and(Range::is_empty) {
+            return Err(HttpError::RangeBeyondEnd { bytes: of });
+        }
         Ok(Head {
             version,
             is_gzip: self.takes_gzip && range.is_none(),
@@ -196,8 +199,8 @@ impl Head {
     }
 }
 
-/// The bytes of a range, of so many; `None` of what is not answered as one: RFC 9110
-/// has all of it sent then.
+/// The bytes of a range, of so many, which may be none of them; `None` of what is not
+/// answered as one: RFC 9110 has all of it sent then.
 fn bytes_of(range: &str, of: u64) -> Option<Range<u64>> {
     let (unit, range) = range.split_once('=')?;
     let (first, last) = range.trim().split_once('-')?;
@@ -208,9 +211,13 @@ fn bytes_of(range: &str, of: u64) -> Option<Range<u64>> {
     let bytes = match (first, last) {
         ("", last) => of.saturating_sub(number(last)?)..of,
         (first, "") => number(first)?..of,
-        (first, last) => number(first)?..number(last)?.saturating_add(1).min(of),
+        (first, last) => {
+            let (first, last) = (number(first)?, number(last)?);
+            let end = last.checked_add(1).filter(|end| first < *end)?;
+            first..end.min(of)
+        }
     };
-    (unit.eq_ignore_ascii_case("bytes") && bytes.start < bytes.end).then_some(bytes)
+    unit.eq_ignore_ascii_case("bytes").then_some(bytes)
 }
 
 fn value_of(headers: &HeaderMap, name: &HeaderName) -> Option<String> {

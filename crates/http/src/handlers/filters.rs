@@ -186,7 +186,7 @@ pub(crate) async fn list_filters(
             HttpError::parameter(
                 "limit",
                 excerpt(text),
-                format!("an integer from 1 to {MAX_LISTED}"),
+                format!("a whole number; 0 is taken as 1, more than {MAX_LISTED} as {MAX_LISTED}"),
             )
         })?,
     };

@@ -13,7 +13,7 @@ use super::ending;
 use crate::access::keys::ApiKey;
 use crate::admission::answers;
 use crate::admission::deadline::Deadline;
-use crate::bearer::key_of;
+use crate::bearer::paying_key;
 use crate::cluster::answer::{answer, check_outside_cluster};
 use crate::codes::Code;
 use crate::layer::{InnerService, Middleware};
@@ -21,7 +21,6 @@ use crate::problem::{HttpError, Result};
 use crate::requirement::{Operations, ResourceScope};
 use crate::server::App;
 use crate::server::admission::limits::Place;
-use crate::server::listen::polls::{charge_to, give_way};
 use crate::server::principal::Principal;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
 use axum::http::request::Parts;
@@ -103,9 +102,7 @@ impl AuthLayer {
             return Ok(None);
         };
         if let Some(keys) = &self.app.access.keys {
-            let key = key_of(&parts.headers, keys)?;
-            charge_to(&key.used);
-            give_way().await;
+            let key = paying_key(&parts.headers, keys).await?;
             if key.has_expired() {
                 // Not its caller's any more: it is named all the same.
                 *principal = Principal::of(key, keys);

@@ -18,8 +18,8 @@ use crate::server::principal::Principal;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
-    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -273,6 +273,11 @@ fn render(error: &HttpError, request_id: &str, headers: &HeaderMap) -> Response 
     let challenge = error.challenge().map(HeaderValue::try_from);
     if let Some(Ok(challenge)) = challenge {
         headers.insert(WWW_AUTHENTICATE, challenge);
+    }
+    if let HttpError::RangeBeyondEnd { bytes } = error
+        && let Ok(all) = HeaderValue::try_from(format!("bytes */{bytes}"))
+    {
+        headers.insert(CONTENT_RANGE, all);
     }
     response
 }

@@ -36,7 +36,7 @@ pub(crate) fn new_filter(json: &[u8], at: &str) -> Result<NewFilter> {
     json_reader
         .deserialize_map(&mut fields)
         .and_then(|()| json_reader.end())
-        .map_err(|error| json_error(&error, at, "an object with the fields of a filter"))?;
+        .map_err(|error| json_error(&error, json, at, "an object with the fields of a filter"))?;
     if fields.refused.is_empty() {
         return Ok(fields.wanted);
     }
@@ -122,7 +122,7 @@ pub(crate) fn changed_ttl(json: &[u8]) -> Result<Option<u64>> {
     const ALLOWED: &str = "an object with the field ttl_seconds";
     let or_null = || format!("{}, or null for no end", TTL_SECONDS.allowed());
     let fields: BTreeMap<String, &RawValue> =
-        serde_json::from_slice(json).map_err(|error| json_error(&error, "", ALLOWED))?;
+        serde_json::from_slice(json).map_err(|error| json_error(&error, json, "", ALLOWED))?;
     let place = |name: &str| FieldPlace::Body(pointer("", name));
     let unknown = fields.keys().filter(|field| *field != TTL_SECONDS.name);
     let mut refused: Vec<FieldError> = unknown

@@ -40,7 +40,8 @@ pub(crate) fn json_batch(json: &[u8], kind: BatchKind, max_items: usize) -> Resu
         }
         Some(refused) => return Err(refused),
         None => {
-            outcome.map_err(|error| json_error(&error, "", "an object with the field items"))?;
+            let allowed = "an object with the field items";
+            outcome.map_err(|error| json_error(&error, json, "", allowed))?;
         }
     }
     let says_where = [BatchField::Filters, BatchField::Prefix];

@@ -12,8 +12,14 @@ use std::collections::HashSet;
 /// # Errors
 /// It is no list of keys, or names one twice.
 pub(super) fn named(value: &RawValue) -> Result<LookupFilters> {
-    let listed: Vec<&RawValue> = serde_json::from_str(value.get())
-        .map_err(|error| json_error(&error, "/filters", "an array of keys"))?;
+    let listed: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|error| {
+        json_error(
+            &error,
+            value.get().as_bytes(),
+            "/filters",
+            "an array of keys",
+        )
+    })?;
     let mut names = Vec::with_capacity(listed.len());
     let mut seen = HashSet::with_capacity(listed.len());
     for (index, value) in listed.into_iter().enumerate() {

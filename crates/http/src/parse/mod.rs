@@ -50,6 +50,7 @@ pub(crate) use line_options::{LineOptions, lately_or_where, line_options};
 pub(crate) use lines::text_batch;
 
 use places::{Refusals, given, pointer, string};
+use visitors::kind_of;
 
 use super::answer::{Format, Listed};
 use super::bounds::MAX_ITEM_BYTES;
@@ -206,11 +207,12 @@ fn too_long(place: String, bytes: usize) -> HttpError {
     )
 }
 
-/// What the parser said, without the bytes it said it about.
-fn json_error(error: &serde_json::Error, pointer: &str, allowed: &str) -> HttpError {
+/// What the parser said of this JSON, without the bytes it said it about.
+fn json_error(error: &serde_json::Error, json: &[u8], pointer: &str, allowed: &str) -> HttpError {
     match error.classify() {
         serde_json::error::Category::Data => {
-            HttpError::field(pointer.to_owned(), "of another type", allowed)
+            let given = String::from_utf8_lossy(json);
+            HttpError::field(pointer.to_owned(), kind_of(&given), allowed)
         }
         _ => HttpError::MalformedJson {
             reason: error.to_string(),

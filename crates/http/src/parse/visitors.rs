@@ -4,9 +4,12 @@
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// What was given where a list or an object should be, in a few words.
+/// What was given in the place of something else, as JSON or in words, in a few words.
 pub(super) fn kind_of(given: &str) -> &str {
-    match given.as_bytes().first() {
+    match given.trim_start().as_bytes().first() {
+        Some(b'[') => "an array",
+        Some(b'{') => "an object",
+        Some(b'n') => "null",
         Some(b'"') => "a string",
         Some(b't' | b'f') => "a boolean",
         Some(b'-' | b'0'..=b'9') => "a number",

@@ -82,6 +82,10 @@ pub(crate) enum HttpError {
         given: String,
         allowed: &'static str,
     },
+    #[error(
+        "the dump has {bytes} bytes, and none in the given Range; ask for some of these, or leave Range out"
+    )]
+    RangeBeyondEnd { bytes: u64 },
     #[error("{method} does not go there: {meant}; the header Allow lists the methods of this path")]
     MethodMistaken { method: String, meant: String },
     #[error(
@@ -282,6 +286,7 @@ impl HttpError {
             HttpError::BatchTooLarge { .. } => Code::BatchTooLarge,
             HttpError::ItemTooLongForQuery { .. } => Code::ItemTooLongForQuery,
             HttpError::UnsupportedMediaType { .. } => Code::UnsupportedMediaType,
+            HttpError::RangeBeyondEnd { .. } => Code::RangeBeyondEnd,
             HttpError::MethodMistaken { .. } => Code::MethodNotAllowed,
             HttpError::NothingToAddTo { .. } => Code::FilterNotFound,
             HttpError::InvalidKey(_) => Code::InvalidKey,

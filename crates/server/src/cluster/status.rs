@@ -51,7 +51,7 @@ pub struct PodStatus {
     pub version: String,
     /// Number of the newest record that it has applied, of each lane.
     pub positions: Vec<u64>,
-    /// Lanes of which it has not applied the newest record.
+    /// Lanes of which it had not applied the newest record when it announced itself last: some, while changes come.
     pub lanes_behind: usize,
     /// Lanes that it leads.
     pub leads: usize,
@@ -82,17 +82,65 @@ impl ClusterStatus {
             age_seconds: None,
         }
     }
+
+    /// Has only those be behind who lack what was newest a while ago.
+    pub fn compare_with(&mut self, before: &[LaneStatus]) {
+        for pod in &mut self.pods {
+            pod.lanes_behind = behind(&pod.positions, before);
+        }
+    }
+}
+
+fn behind(positions: &[u64], lanes: &[LaneStatus]) -> usize {
+    let lanes = lanes.iter().zip(positions);
+    lanes.filter(|(lane, at)| **at < lane.newest).count()
 }
 
 fn pod(pod: PodState, lanes: &[LaneStatus]) -> PodStatus {
-    let at_lanes = lanes.iter().zip(&pod.positions);
     let leads = |lane: &&LaneStatus| lane.leader.as_ref() == Some(&pod.address);
     PodStatus {
-        lanes_behind: at_lanes.filter(|(lane, at)| **at < lane.newest).count(),
+        lanes_behind: behind(&pod.positions, lanes),
         leads: lanes.iter().filter(leads).count(),
         address: pod.address,
         writer: pod.writer,
         version: pod.version,
         positions: pod.positions,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_what_was_newest_a_while_ago_is_not_behind() {
+        let lanes = |newest: [u64; 2]| {
+            let lanes = (0..).zip(newest);
+            let lanes = lanes.map(|(lane, newest)| LaneStatus {
+                lane,
+                newest,
+                leader: None,
+            });
+            lanes.collect::<Vec<_>>()
+        };
+        let state = PodState {
+            positions: vec![7, 5],
+            ..PodState::default()
+        };
+        let lanes_now = lanes([9, 6]);
+        let mut status = ClusterStatus {
+            cluster: String::new(),
+            epoch: 1,
+            copies: 3,
+            pods: vec![pod(state, &lanes_now)],
+            lanes: lanes_now,
+            answered_by: None,
+            age_seconds: None,
+        };
+        assert_eq!(status.pods[0].lanes_behind, 2);
+        for (before, behind) in [([7, 5], 0), ([7, 6], 1), ([8, 6], 2)] {
+            status.compare_with(&lanes(before));
+            assert_eq!(status.pods[0].lanes_behind, behind, "{before:?}");
+        }
     }
 }

@@ -90,10 +90,10 @@ class Transport:
 
     @property
     def _here(self) -> _InLoop:
-        if self._loop.is_another(can_follow=self._given_http is None):
-            self._in_loop = self._made()
         if self._in_loop.http.is_closed:
             raise CuckoodError("the client is closed: make another one")
+        if self._loop.is_another(can_follow=self._given_http is None):
+            self._in_loop = self._made()
         return self._in_loop
 
     def close(self) -> None:

@@ -79,6 +79,7 @@ fn problem_response(codes: &[Code]) -> Response {
             "WWW-Authenticate",
             "The authentication scheme: `Bearer` with an API key.",
         )),
+        Some(416) => Some(("Content-Range", "How many bytes there are.")),
         Some(429 | 503) => Some((
             "Retry-After",
             "Seconds to wait before the request is sent again.",

@@ -87,6 +87,7 @@ fn samples() -> Vec<HttpError> {
             given: "text/html".to_owned(),
             allowed: "application/json, or text/plain with one item per line",
         },
+        HttpError::RangeBeyondEnd { bytes: 1_048_896 },
         match FilterName::parse("a b") {
             Ok(_) => HttpError::Plain(Code::MalformedPath),
             Err(invalid) => HttpError::InvalidKey(invalid),

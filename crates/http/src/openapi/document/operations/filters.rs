@@ -120,15 +120,14 @@ pub(super) async fn preview_filter() {}
 /// The state of one moment, while other requests write to the filter, as a file that
 /// can be asked without a server. The `ETag` names the state: it changes with every
 /// commit, and a request that sends it again costs nothing while nothing changes. A
-/// `Range` that ends where the pages do reads those pages alone; what can't be
-/// satisfied, or is of several ranges, is answered whole. The last 40 bytes begin with
-/// the SHA-256 of the content, which is the same for equal filters. A dump holds the
-/// secret key of the filter's hash, so the API key needs the right `export`, or the
-/// scope `admin`.
+/// `Range` that ends where the pages do reads those pages alone; several ranges are
+/// answered whole. The last 40 bytes begin with the SHA-256 of the content, which is the
+/// same for equal filters. A dump holds the secret key of the filter's hash, so the API
+/// key needs the right `export`, or the scope `admin`.
 #[utoipa::path(
     get,
     path = "/filters/{key}/dump",
-    extensions(("x-streamed" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, [Code::FilterChanged]]))),
+    extensions(("x-streamed" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, [Code::FilterChanged, Code::RangeBeyondEnd]]))),
     params(
         ("without_key" = Option<bool>, Query, description = "Leave the key of the hash out. Who asks the file has to have it from elsewhere, and it can't be restored.", example = true),
         ("Accept-Encoding" = Option<String>, Header, description = "With `gzip` it is compressed on its way, without `Content-Length`: for filters that are far from full.", nullable = false, example = "gzip"),
