@@ -297,11 +297,11 @@ mod measured {
         Box::new(move |_| Ok((Box::new(Ours::new(bits, slots)?), 0.0)))
     }
 
+    /// A filter, and the bytes of a fingerprint.
+    type Built<T> = Result<(T, usize), &'static str>;
+
     /// What is built, and nanoseconds an item that this took.
-    fn fuse<T: Filter<u64> + 'static>(
-        slots: u64,
-        build: fn(&[u64]) -> Result<(T, usize), &'static str>,
-    ) -> Make {
+    fn fuse<T: Filter<u64> + 'static>(slots: u64, build: fn(&[u64]) -> Built<T>) -> Make {
         Box::new(move |first| {
             let items = slots / 100 * 95;
             let started = processor_seconds();

