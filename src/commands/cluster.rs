@@ -26,6 +26,8 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// server has heard it.
 const CATCHING_UP: Duration = Duration::from_secs(3);
 
+const UNSEALED: &str = "the brokers' bucket has leases or announcements that nobody with this cluster key has written; they are left out: leaders and pods may be missing. Give the pods' --cluster-key-file, and see who else may write there";
+
 pub(super) fn run(command: ClusterCommand) -> Result {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -70,10 +72,13 @@ pub(super) fn run(command: ClusterCommand) -> Result {
                     true => println!("{}", serde_json::to_string_pretty(&status)?),
                     false => print!("{}", table(&status)),
                 }
-                match refused {
-                    0 => Ok(()),
-                    _ => Err("the brokers' bucket has leases or announcements that nobody with this cluster key has written; they are left out: leaders and pods may be missing. Give the pods' --cluster-key-file, and see who else may write there".into()),
+                match (refused, status.pods.is_empty()) {
+                    (0, _) => {}
+                    // With this key nobody is seen.
+                    (_, true) => return Err(UNSEALED.into()),
+                    (_, false) => eprintln!("cuckood: {UNSEALED}"),
                 }
+                Ok(())
             }
             ClusterCommand::NewEpoch {
                 brokers,
