@@ -303,9 +303,11 @@ impl Session {
         Ok(match run.groups.as_slice() {
             [group] => vec![group.work(&engine, transfers, bytes).await],
             groups => {
-                let working = groups
-                    .iter()
-                    .map(|group| group.work(&engine, transfers, bytes));
+                let working = groups.iter().map(async |group| {
+                    // There may be a thousand, and each may be done at once.
+                    give_way().await;
+                    group.work(&engine, transfers, bytes).await
+                });
                 join_all(working).await
             }
         })
