@@ -348,7 +348,7 @@ fn six_files_alone_have_unsafe_code() {
         "crates/filter/src/cuckoo/hash/eight.rs",
         "crates/filter/src/hints.rs",
         "crates/pages/src/resident/huge.rs",
-        "crates/pages/src/store/rocks/deletions.rs",
+        "crates/pages/src/store/rocks/pacing.rs",
     ];
     assert_eq!(files, named.map(|file| root().join(file)));
 }
