@@ -252,7 +252,8 @@ fn a_load_that_breaks_off_says_how_to_go_on() {
         thread::sleep(Duration::from_millis(10));
     }
     let interrupted = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
+        // Not SIGINT: what runs in the background of a shell ignores that.
+        .args(["-TERM", &child.id().to_string()])
         .status();
     assert!(interrupted.unwrap().success());
     let interrupted = id(&child.wait_with_output().unwrap());
