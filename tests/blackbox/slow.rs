@@ -272,16 +272,17 @@ fn a_client_that_goes_away_in_the_middle_leaves_nothing_behind() {
             .unwrap();
     }
     let started = Instant::now();
-    while server.metric("cuckood_http_connections") > 2.0 {
+    // Some may not have been accepted yet.
+    let more = || server.descriptors().saturating_sub(descriptors);
+    while server.metric("cuckood_http_connections") > 2.0 || more() > 2 {
         assert!(
             started.elapsed() < Duration::from_secs(20),
-            "connections are still open"
+            "connections are still open: {} more descriptors",
+            more()
         );
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(server.items("seen"), 0);
-    let more = server.descriptors().saturating_sub(descriptors);
-    assert!(more <= 2, "{more} more descriptors");
     let answer = client.get(server.url("/readyz")).sent().unwrap();
     assert_eq!(answer.status(), 200);
     server.stop();
