@@ -283,7 +283,7 @@ async fn a_merge_holds_its_memory_and_one_without_room_says_how_much_it_takes() 
     made(&server, "b", json!({"sibling_of": "a"}), 0..10).await;
     let bodies = &server.app.admission.bodies;
     let held = bodies.try_take(None, bodies.bound() - (64 << 10)).unwrap();
-    merge(&server, "a", &["b"]).await.problem(503, "overloaded");
+    merge(&server, "a", &["b"]).await.problem(413, "too_costly");
     drop(held);
     assert_eq!(merge(&server, "a", &["b"]).await.ok()["items"], 20);
     assert_eq!(bodies.held(), 0);

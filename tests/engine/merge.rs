@@ -39,7 +39,7 @@ async fn siblings_with(engine: &Engine, [of_a, of_b]: [Range<u64>; 2]) {
 
 /// Merges `b` into `a`; how many items that has then.
 async fn merge(engine: &Engine, key: Option<IdempotencyKey>) -> Result<(u64, bool), EngineError> {
-    let hold = |_| Ok(());
+    let hold = |_| Some(());
     let merged = engine.merge(&name("a"), &[name("b")], hold, key).await?;
     Ok((merged.answer.items, merged.replayed))
 }
@@ -154,7 +154,7 @@ async fn a_merge_without_room_or_time_leaves_the_filter_as_it_was() {
     options.disk_reserve = DiskReserve::Bytes(1 << 20);
     let it = engine(Arc::new(store.clone()), &options);
     siblings(&it).await;
-    let none = |bytes| Err::<(), _>(EngineError::MergeTooLarge { bytes });
+    let none = |_| None::<()>;
     let small = it.merge(&name("a"), &[name("b")], none, None).await;
     let is_refused = matches!(small, Err(EngineError::MergeTooLarge { .. }));
     assert!(is_refused, "{small:?}");

@@ -51,9 +51,6 @@ pub enum Overload {
     /// Filters are replaced while a lookup asks them, again and again.
     #[error("filters are replaced faster than they can be looked up in")]
     FiltersReplaced,
-    /// The memory of request bodies, of which a merge takes a part.
-    #[error("other requests take the memory that the merge needs (--max-buffered-bytes)")]
-    Bodies,
 }
 
 /// How to need less room for stored answers.
@@ -82,9 +79,9 @@ pub enum EngineError {
         /// Why not.
         why: UnionError,
     },
-    /// A merge takes more memory than all of them may.
+    /// A merge takes more memory than is free.
     #[error(
-        "the merge takes {bytes} bytes of memory, and --max-buffered-bytes allows fewer; start the server with more, or merge dumps of the filters (cuckood merge)"
+        "the merge takes {bytes} bytes of memory, and fewer of --max-buffered-bytes are free, or of the API key's share of it; try again later, start the server with more, or merge dumps of the filters (cuckood merge)"
     )]
     MergeTooLarge {
         /// Bytes that it takes.

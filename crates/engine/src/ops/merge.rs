@@ -30,17 +30,17 @@ const SOME_PAGES: u64 = 64 << 10;
 
 impl Engine {
     /// Makes a filter the union of itself and others: what either finds is found, and
-    /// counts add up. `hold` takes so many bytes of memory, or says why not.
+    /// counts add up. `hold` takes so many bytes of memory, if they are free.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`]; [`EngineError::NotMerged`]; those of `hold`;
+    /// [`EngineError::NotFound`]; [`EngineError::NotMerged`]; [`EngineError::MergeTooLarge`];
     /// [`EngineError::Overloaded`] if the filter changes again and again; those of taking a
     /// filter in, and of a key, see [`Engine::add`].
     pub async fn merge<H: Send + 'static>(
         &self,
         name: &FilterName,
         from: &[FilterName],
-        hold: impl Fn(u64) -> Result<H>,
+        hold: impl Fn(u64) -> Option<H>,
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<FilterInfo>> {
         let kept = |response| match response {
@@ -63,7 +63,7 @@ impl Engine {
                 }
                 // They may grow until they are read.
                 let bytes = with_room(bytes_to_unite(&chains));
-                let held = hold(bytes)?;
+                let held = hold(bytes).ok_or(EngineError::MergeTooLarge { bytes })?;
                 let intake = self.intake(name, Replace::Something).await?;
                 let (engine, from) = (self.clone(), from.to_vec());
                 let uniting = run_blocking(move || {

@@ -2,7 +2,6 @@
 
 use super::filter_body::FilterBody;
 use crate::answer::json;
-use crate::engine::{EngineError, Overload};
 use crate::extract::{Sent, Target, check_covers};
 use crate::idempotency::marked;
 use crate::middleware::audit::noted;
@@ -32,12 +31,8 @@ pub(crate) async fn merge_filter(
     let (admission, by) = (&app.admission, caller.holder());
     let place = Arc::new(admission.restores.try_take(by, 1)?);
     let hold = |bytes: u64| {
-        if bytes > admission.bodies.bound() as u64 {
-            return Err(EngineError::MergeTooLarge { bytes });
-        }
         let memory = admission.bodies.try_take(by, bytes as usize);
-        let memory = memory.map_err(|_| Overload::Bodies)?;
-        Ok((memory, Arc::clone(&place)))
+        Some((memory.ok()?, Arc::clone(&place)))
     };
     let engine = engine.paced(paces(&admission.throttle, || false));
     let answered = Box::pin(engine.merge(&name, &from, hold, key)).await?;

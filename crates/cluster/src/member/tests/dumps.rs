@@ -155,7 +155,7 @@ async fn merged_filters_are_the_same_on_all_pods_and_go_on_there() {
     leader.create_filter(&g, &wanted, None).await.unwrap();
     add(&leader, "g", 4_000..9_000, None).await.unwrap();
     cluster.check_equal().await;
-    let merged = leader.merge(&g, &[f], |_| Ok(()), None).await.unwrap();
+    let merged = leader.merge(&g, &[f], |_| Some(()), None).await.unwrap();
     assert_eq!(merged.answer.items, 11_000);
     cluster.check_equal().await;
     wait_until_nothing_is_staged(&cluster);
