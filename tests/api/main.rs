@@ -39,7 +39,6 @@ mod listening;
 mod lookup;
 #[path = "../../crates/pages/tests/memory/mod.rs"]
 mod memory;
-mod merge;
 mod no_shares;
 mod ops;
 mod origin;

@@ -31,7 +31,6 @@ mod listening;
 mod lookup;
 #[path = "../../crates/pages/tests/memory/mod.rs"]
 mod memory;
-mod merge;
 #[path = "../../crates/pages/tests/metered/mod.rs"]
 mod metered;
 mod model;

@@ -5,7 +5,6 @@ use super::name::FilterName;
 use super::row_refusal::{RowRefusal, ValueField};
 use super::shared::Halt;
 use crate::chain::params::{Attributes, FilterParams, ParamsError};
-use crate::chain::union::UnionError;
 use crate::codes::Code;
 use crate::share::UsedUp;
 use crate::store::StoreError;
@@ -71,22 +70,6 @@ pub enum EngineError {
     /// The parameters break limits.
     #[error("{}", refused(.0))]
     InvalidParams(Vec<ParamsError>),
-    /// The filter and another can't become one.
-    #[error("the filter {with} can't be merged: {why}")]
-    NotMerged {
-        /// The other.
-        with: FilterName,
-        /// Why not.
-        why: UnionError,
-    },
-    /// A merge takes more memory than is free.
-    #[error(
-        "the merge takes {bytes} bytes of memory, and fewer of --max-buffered-bytes are free, or of the API key's share of it; try again later, start the server with more, or merge dumps of the filters (cuckood merge)"
-    )]
-    MergeTooLarge {
-        /// Bytes that it takes.
-        bytes: u64,
-    },
     /// The filter's items have values, or rows, and none was given; or the other way
     /// round.
     #[error("{}", instead(holds))]
@@ -382,11 +365,6 @@ impl EngineError {
             | EngineError::ValueTooLarge { .. }
             | EngineError::RowRefused(_)
             | EngineError::BeyondWindow { .. } => Code::InvalidFields,
-            EngineError::NotMerged { why, .. } => match why {
-                UnionError::Full(_) => Code::FilterTooLarge,
-                UnionError::Damaged(_) | UnionError::Contents => Code::StorageFailed,
-                _ => Code::NotSiblings,
-            },
             EngineError::NotForThisFilter { .. }
             | EngineError::ItemsExpire
             | EngineError::NoAttributes
@@ -401,7 +379,6 @@ impl EngineError {
             | EngineError::TooManyProbes { .. }
             | EngineError::TooManyValues { .. }
             | EngineError::TooManyWords { .. }
-            | EngineError::MergeTooLarge { .. }
             | EngineError::TooLargeForLog { .. } => Code::TooCostly,
             EngineError::OverQuota { .. } => Code::OverQuota,
             EngineError::TooManyFiltersInAll { .. } => Code::TooManyFilters,

@@ -2,8 +2,7 @@
 
 use super::text;
 use crate::engine::MAX_NAME_LENGTH;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 
 /// A text of a bounded length.
 pub(crate) fn text_of(shortest: usize, longest: usize) -> ObjectBuilder {
@@ -16,13 +15,6 @@ pub(crate) fn key() -> ObjectBuilder {
     text_of(1, MAX_NAME_LENGTH).pattern(Some(
         "^([!-\\-/-~]|[!-\\-/-~][!-~]|[!-~][!-\\-/-~]|[!-~]{3,})$",
     ))
-}
-
-/// Keys of filters, each once.
-pub(crate) fn keys() -> ArrayBuilder {
-    ArrayBuilder::new()
-        .items(RefOr::T(Schema::from(key())))
-        .unique_items(true)
 }
 
 /// The name of an import.
