@@ -99,7 +99,7 @@ fn each_flag(command: clap::Command, change: &dyn Fn(Arg) -> Arg) -> clap::Comma
 }
 
 /// Has a number be the value of the flag before it, also a negative one, and has errors
-/// say what is allowed.
+/// say what is allowed. Of copies that is said where they are declared.
 fn says_what_is_allowed(arg: Arg) -> Arg {
     const NUMBER: &str = "allowed are whole numbers without a sign, up to 18446744073709551615";
     const ADDRESS: &str = "allowed is an address with a port, such as 127.0.0.1:8080";
@@ -108,7 +108,7 @@ fn says_what_is_allowed(arg: Arg) -> Arg {
     let arg = arg.allow_negative_numbers(is_flag);
     if kind == TypeId::of::<u64>() {
         arg.value_parser(allowed::<u64>(NUMBER))
-    } else if kind == TypeId::of::<usize>() {
+    } else if kind == TypeId::of::<usize>() && arg.get_id() != "copies" {
         arg.value_parser(allowed::<usize>(NUMBER))
     } else if kind == TypeId::of::<SocketAddr>() {
         arg.value_parser(allowed::<SocketAddr>(ADDRESS))

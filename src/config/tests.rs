@@ -132,3 +132,12 @@ fn every_flag_stands_under_a_heading_and_has_a_variable() {
         assert_eq!(flag.get_env().unwrap(), &*variable);
     }
 }
+
+#[test]
+fn a_number_that_is_none_is_told_what_is_allowed() {
+    let refused = |line: &[&str]| Cli::try_parse_from(line).unwrap_err().to_string();
+    for copies in ["0", "2", "x"] {
+        let error = refused(&["cuckood", "cluster", "found", "--copies", copies]);
+        assert!(error.contains("1, 3 or 5"), "{error}");
+    }
+}

@@ -367,6 +367,7 @@ async fn a_dump_is_had_as_any_file_is() {
         ("bytes=-48".to_owned(), length - 48..length),
         (format!("bytes=-{}", 2 * length), 0..length),
         (format!("bytes=7-{}", 2 * length), 7..length),
+        (format!("bytes=7-{}", u64::MAX), 7..length),
         (
             format!("bytes={}-{}", pages_at - 1, pages_at),
             pages_at - 1..pages_at + 1,

@@ -213,8 +213,7 @@ fn bytes_of(range: &str, of: u64) -> Option<Range<u64>> {
         (first, "") => number(first)?..of,
         (first, last) => {
             let (first, last) = (number(first)?, number(last)?);
-            let end = last.checked_add(1).filter(|end| first < *end)?;
-            first..end.min(of)
+            (first <= last).then(|| first..last.saturating_add(1).min(of))?
         }
     };
     unit.eq_ignore_ascii_case("bytes").then_some(bytes)
