@@ -93,14 +93,14 @@ fn without_empty_server(command: clap::Command) -> clap::Command {
 }
 
 /// Changes what the command, and those below it, take.
-fn each_flag(command: clap::Command, change: &dyn Fn(Arg) -> Arg) -> clap::Command {
+pub(super) fn each_flag(command: clap::Command, change: &dyn Fn(Arg) -> Arg) -> clap::Command {
     let command = command.mut_args(change);
     command.mut_subcommands(|below| each_flag(below, change))
 }
 
 /// Has a number be the value of the flag before it, also a negative one, and has errors
 /// say what is allowed. Of copies that is said where they are declared.
-fn says_what_is_allowed(arg: Arg) -> Arg {
+pub(super) fn says_what_is_allowed(arg: Arg) -> Arg {
     const NUMBER: &str = "allowed are whole numbers without a sign, up to 18446744073709551615";
     const ADDRESS: &str = "allowed is an address with a port, such as 127.0.0.1:8080";
     let is_flag = !arg.is_positional() && arg.get_action().takes_values();
