@@ -42,7 +42,7 @@ pub(super) fn run(command: ClusterCommand) -> Result {
                 unless_founded,
             } => {
                 let brokers = named(&brokers)?;
-                match found_one(&brokers, lanes, copies).await {
+                match found_one(&brokers, lanes, copies.into()).await {
                     Err(error) if unless_founded && is_founded(&error) => {
                         compare(&brokers, lanes).await
                     }
@@ -88,6 +88,7 @@ pub(super) fn run(command: ClusterCommand) -> Result {
                 give_up_changes,
             } => {
                 let brokers = named(&brokers)?;
+                let copies = copies.into();
                 super::epoch::begin(&brokers, &from, copies, dry_run, give_up_changes).await
             }
         }

@@ -99,7 +99,8 @@ pub(super) fn each_flag(command: clap::Command, change: &dyn Fn(Arg) -> Arg) -> 
 }
 
 /// Has a number be the value of the flag before it, also a negative one, and has errors
-/// say what is allowed. Of copies that is said where they are declared.
+/// say what is allowed. It takes the place of clap's parsers, which are known by what they
+/// return: a parser of our own must not return one of these types.
 pub(super) fn says_what_is_allowed(arg: Arg) -> Arg {
     const NUMBER: &str = "allowed are whole numbers without a sign, up to 18446744073709551615";
     const ADDRESS: &str = "allowed is an address with a port, such as 127.0.0.1:8080";
@@ -108,7 +109,7 @@ pub(super) fn says_what_is_allowed(arg: Arg) -> Arg {
     let arg = arg.allow_negative_numbers(is_flag);
     if kind == TypeId::of::<u64>() {
         arg.value_parser(allowed::<u64>(NUMBER))
-    } else if kind == TypeId::of::<usize>() && arg.get_id() != "copies" {
+    } else if kind == TypeId::of::<usize>() {
         arg.value_parser(allowed::<usize>(NUMBER))
     } else if kind == TypeId::of::<SocketAddr>() {
         arg.value_parser(allowed::<SocketAddr>(ADDRESS))
@@ -233,7 +234,7 @@ pub enum ClusterCommand {
 
         /// Brokers that keep each change, 1, 3 or 5; of 3 one may fail, of 5 two.
         #[arg(long, default_value_t = 3, value_parser = copies)]
-        copies: usize,
+        copies: u8,
 
         /// Change nothing if the cluster is founded, with as many lanes: the command may then be run again.
         #[arg(long)]
@@ -271,7 +272,7 @@ pub enum ClusterCommand {
 
         /// Brokers that keep each change, 1, 3 or 5; of 3 one may fail, of 5 two.
         #[arg(long, default_value_t = 3, value_parser = copies)]
-        copies: usize,
+        copies: u8,
 
         /// Only print where the server stands, and what it lacks.
         #[arg(long)]
@@ -296,7 +297,7 @@ pub struct EpochSource {
     pub from_data_dir: Option<PathBuf>,
 }
 
-fn copies(text: &str) -> Result<usize, &'static str> {
+fn copies(text: &str) -> Result<u8, &'static str> {
     match text {
         "1" => Ok(1),
         "3" => Ok(3),
