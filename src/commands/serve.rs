@@ -36,7 +36,8 @@ const POLLS_BETWEEN_EVENTS: u32 = 8;
 
 /// Serves until a signal says to stop.
 pub(super) fn run(config: &ServeConfig) -> Result {
-    logging::start(&config.logs, &config.log_levels())?;
+    let settings = config.settings(&Machine::detect());
+    let logs = logging::start(&config.logs, &config.log_levels());
     for (variable, similar) in unknown_variables() {
         tracing::warn!(
             variable,
@@ -44,7 +45,8 @@ pub(super) fn run(config: &ServeConfig) -> Result {
             "the environment variable is ignored: no setting has its name"
         );
     }
-    let settings = config.settings(&Machine::detect())?;
+    let settings = settings?;
+    logs?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .worker_threads(async_threads())
