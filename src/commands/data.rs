@@ -118,7 +118,12 @@ pub(super) fn run_restore(backup: &Path, data_dir: &Path, unless_present: bool) 
         found = Some(check::check(&store)?);
         Ok::<(), BackupError>(())
     })
-    .map_err(|error| format!("--backup {}: {error}", backup.display()))?;
+    .map_err(|error| match error {
+        BackupError::NotEmpty { .. } | BackupError::NoRoom { .. } | BackupError::NoName { .. } => {
+            error.to_string()
+        }
+        of_the_archive => format!("--backup {}: {of_the_archive}", backup.display()),
+    })?;
     if let Some(found) = found {
         println!("restored {}: {found}", data_dir.display());
     }
