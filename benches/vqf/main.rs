@@ -63,7 +63,7 @@ mod measured {
         fn slots(&self) -> Option<u64>;
         fn bytes(&self) -> usize;
         fn add(&mut self, items: &[u64]) -> u64;
-        fn ask(&self, items: &[u64]) -> u64;
+        fn ask(&mut self, items: &[u64]) -> u64;
         /// `None`: it deletes nothing.
         fn delete(&mut self, items: &[u64]) -> Option<u64>;
     }
@@ -111,7 +111,7 @@ mod measured {
             added.iter().filter(|it| **it == AddResult::Added).count() as u64
         }
 
-        fn ask(&self, items: &[u64]) -> u64 {
+        fn ask(&mut self, items: &[u64]) -> u64 {
             let mut found = Vec::with_capacity(items.len());
             self.0.exists_all(&self.hashes(items), &mut found);
             found.into_iter().filter(|it| *it).count() as u64
@@ -156,7 +156,7 @@ mod measured {
         }
 
         #[expect(unsafe_code, reason = "main looked for the instructions")]
-        fn ask(&self, items: &[u64]) -> u64 {
+        fn ask(&mut self, items: &[u64]) -> u64 {
             // SAFETY: as above.
             unsafe { self.ask_all(&hashes(items)) }
         }
@@ -186,7 +186,7 @@ mod measured {
             0
         }
 
-        fn ask(&self, items: &[u64]) -> u64 {
+        fn ask(&mut self, items: &[u64]) -> u64 {
             let hashes = hashes(items);
             hashes.iter().filter(|it| self.filter.contains(it)).count() as u64
         }
@@ -341,7 +341,7 @@ mod measured {
                 Some(_) => seconds * 1e9 / (items - begin) as f64,
             });
         }
-        let ask = |first: u64| timed(first, 0..items, |part| Ok(filter.ask(part)));
+        let mut ask = |first: u64| timed(first, 0..items, |part| Ok(filter.ask(part)));
         let (present, found) = ask(first)?;
         if found != items {
             return Err(format!("{found} of {items} items are found").into());

@@ -89,26 +89,46 @@ impl<const BUCKETS: usize, const SLOTS: usize, const WIDTH: usize> Vqf<BUCKETS, 
         (128 - bits.leading_zeros()) as usize - BUCKETS
     }
 
-    /// Has the memory of these items asked for at once.
-    fn prefetch(&self, hashes: &[u64]) {
-        for hash in hashes {
-            let home = self.home(*hash);
-            prefetch(&self.blocks[home.first]);
-            prefetch(&self.blocks[home.second]);
-        }
-    }
-
     /// Returns for how many there was room.
     #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
     pub(super) fn add_all(&mut self, hashes: &[u64]) -> u64 {
-        let mut added = 0;
+        self.count(hashes, |it, home| it.add(home))
+    }
+
+    /// Returns how many are found.
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+    pub(super) fn ask_all(&mut self, hashes: &[u64]) -> u64 {
+        self.count(hashes, |it, home| {
+            Self::find(&it.blocks[home.first], home).is_some()
+                || Self::find(&it.blocks[home.second], home).is_some()
+        })
+    }
+
+    /// Returns how many were there.
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+    pub(super) fn delete_all(&mut self, hashes: &[u64]) -> u64 {
+        self.count(hashes, |it, home| {
+            Self::delete(&mut it.blocks[home.first], home)
+                || Self::delete(&mut it.blocks[home.second], home)
+        })
+    }
+
+    /// For how many items this says yes, whose blocks are asked for in groups.
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+    fn count(&mut self, hashes: &[u64], mut act: impl FnMut(&mut Self, &Home) -> bool) -> u64 {
+        let mut counted = 0;
         for group in hashes.chunks(GROUP) {
-            self.prefetch(group);
             for hash in group {
-                added += u64::from(self.add(&self.home(*hash)));
+                let home = self.home(*hash);
+                prefetch(&self.blocks[home.first]);
+                prefetch(&self.blocks[home.second]);
+            }
+            for hash in group {
+                let home = self.home(*hash);
+                counted += u64::from(act(self, &home));
             }
         }
-        added
+        counted
     }
 
     #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
@@ -136,38 +156,6 @@ impl<const BUCKETS: usize, const SLOTS: usize, const WIDTH: usize> Vqf<BUCKETS, 
         remainders.copy_within(at..held * WIDTH, at + WIDTH);
         remainders[at..at + WIDTH].copy_from_slice(&home.remainder[..WIDTH]);
         true
-    }
-
-    /// Returns how many are found.
-    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-    pub(super) fn ask_all(&self, hashes: &[u64]) -> u64 {
-        let mut found = 0;
-        for group in hashes.chunks(GROUP) {
-            self.prefetch(group);
-            for hash in group {
-                let home = self.home(*hash);
-                let is_there = Self::find(&self.blocks[home.first], &home).is_some()
-                    || Self::find(&self.blocks[home.second], &home).is_some();
-                found += u64::from(is_there);
-            }
-        }
-        found
-    }
-
-    /// Returns how many were there.
-    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-    pub(super) fn delete_all(&mut self, hashes: &[u64]) -> u64 {
-        let mut deleted = 0;
-        for group in hashes.chunks(GROUP) {
-            self.prefetch(group);
-            for hash in group {
-                let home = self.home(*hash);
-                let is_there = Self::delete(&mut self.blocks[home.first], &home)
-                    || Self::delete(&mut self.blocks[home.second], &home);
-                deleted += u64::from(is_there);
-            }
-        }
-        deleted
     }
 
     #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
