@@ -1,13 +1,18 @@
 //! The neighbour: another API key that asks one small thing each 10 ms, and adds one
-//! item each 10 ms, each when it is due.
+//! item each 10 ms, each when it is due, over connections that take turns.
 
 use crate::wire::{Answer, Wire};
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 const PERIOD: Duration = Duration::from_millis(10);
+
+/// Connections that take turns at asking, and as many at adding: over one, a request that
+/// takes longer than the period would hold up all that are due after it, and what is
+/// measured would be how far one connection falls behind, and not how long a request takes.
+const POOL: u32 = 8;
 
 /// Longest wait for the server to be as quick as before.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -81,36 +86,42 @@ impl Neighbour {
     /// What it sees for so long.
     pub(crate) fn during(&self, lasts: Duration) -> Times {
         let begins = Instant::now();
-        let each = |offset: Duration, act: &mut dyn FnMut(Duration)| {
+        let each = |offset: Duration, period: Duration, act: &mut dyn FnMut(Duration)| {
             let (mut due, mut times) = (begins + offset, Vec::new());
             while due < begins + lasts {
                 thread::sleep(due.saturating_duration_since(Instant::now()));
                 act(due - begins);
                 times.push(due.elapsed());
-                due += PERIOD;
+                due += period;
             }
             times
         };
-        let go_on = |adds: bool| {
+        let go_on = |adds: bool, offset: Duration| {
             let mut wire = Wire::to(self.port);
-            let offset = if adds { PERIOD / 2 } else { Duration::ZERO };
-            each(offset, &mut |at| {
+            each(offset, PERIOD * POOL, &mut |at| {
                 self.once(&mut wire, adds, &format!("{at:?}"));
             })
         };
         let write = || {
             let mut file = tempfile::tempfile_in(&self.disk).unwrap();
-            each(PERIOD / 4, &mut |_| {
+            each(PERIOD / 4, PERIOD, &mut |_| {
                 file.write_all(&[0; 4096]).unwrap();
                 file.sync_data().unwrap();
             })
         };
         thread::scope(|scope| {
-            let (adding, writing) = (scope.spawn(|| go_on(true)), scope.spawn(write));
-            let asking = go_on(false);
+            let pool = |adds: bool, first: Duration| {
+                let connection = |n| scope.spawn(move || go_on(adds, first + PERIOD * n));
+                (0..POOL).map(connection).collect::<Vec<_>>()
+            };
+            let (asking, adding) = (pool(false, Duration::ZERO), pool(true, PERIOD / 2));
+            let writing = scope.spawn(write);
+            let all = |pool: Vec<ScopedJoinHandle<'_, Vec<Duration>>>| {
+                pool.into_iter().flat_map(|it| it.join().unwrap()).collect()
+            };
             Times {
-                asking,
-                adding: adding.join().unwrap(),
+                asking: all(asking),
+                adding: all(adding),
                 writing: writing.join().unwrap(),
             }
         })
