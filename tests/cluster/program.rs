@@ -368,18 +368,28 @@ impl Client {
         }
     }
 
+    /// Sends bytes, again as long as no pod leads the lane: on a busy machine a lease may
+    /// end at any time.
     pub(crate) fn put_bytes(&self, url: &str, bytes: &[u8]) -> Answer {
-        let request = self.0.put(url).body(bytes.to_vec());
-        let answer = request
-            .header("content-type", "application/octet-stream")
-            .send();
-        let answer = answer.unwrap();
-        let position = answer.headers().get("cuckood-position");
-        Answer {
-            status: answer.status().as_u16(),
-            position: position.map(|it| it.to_str().unwrap().to_owned()),
-            retry_after: false,
-            body: answer.json().unwrap(),
+        let started = Instant::now();
+        loop {
+            let request = self.0.put(url).body(bytes.to_vec());
+            let answer = request
+                .header("content-type", "application/octet-stream")
+                .send();
+            let answer = answer.unwrap();
+            let position = answer.headers().get("cuckood-position");
+            let answer = Answer {
+                status: answer.status().as_u16(),
+                position: position.map(|it| it.to_str().unwrap().to_owned()),
+                retry_after: false,
+                body: answer.json().unwrap(),
+            };
+            if answer.body["code"] != "not_leading" {
+                return answer;
+            }
+            assert!(started.elapsed() < PATIENCE, "{}", answer.body);
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 
