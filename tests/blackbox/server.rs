@@ -246,12 +246,15 @@ impl Server {
         sums
     }
 
-    /// Bytes that it has had the kernel write to disks.
+    /// Bytes that it has had the kernel write to disks, without those of files that were
+    /// removed before they came there.
     pub(crate) fn written(&self) -> u64 {
         let io = std::fs::read_to_string(format!("/proc/{}/io", self.child.id())).unwrap();
-        let mut lines = io.lines();
-        let bytes = lines.find_map(|line| line.strip_prefix("write_bytes: "));
-        bytes.unwrap().parse().unwrap()
+        let bytes = |name| -> u64 {
+            let value = io.lines().find_map(|line| line.strip_prefix(name));
+            value.unwrap().trim_start_matches(": ").parse().unwrap()
+        };
+        bytes("write_bytes").saturating_sub(bytes("cancelled_write_bytes"))
     }
 
     /// File descriptors that it has.

@@ -186,7 +186,7 @@ impl Besieged {
         // What the disk is late with that the servers hardly use is not their doing.
         let disk = times.disk_at(0.999);
         let seconds = times.count() as u64 / 200 + 1;
-        let bar = match (self.written() - before) / seconds > MUCH {
+        let bar = match self.written().saturating_sub(before) / seconds > MUCH {
             true => bar,
             false => bar.max(2 * disk),
         };
