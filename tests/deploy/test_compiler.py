@@ -50,6 +50,44 @@ class Compiler(unittest.TestCase):
         with self.assertRaises(subprocess.CalledProcessError):
             self.compiled({"a.cc": "int a() { return 1; }", "b.cc": "int b( {"})
 
+    def test_checksums_of_rocksdb_are_equal_with_and_without_instructions_for_them(self):
+        home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+        crate = max(home.glob("registry/src/*/librocksdb-sys-*"))
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            flags = ["-O2", "-std=c++20", "-Irocksdb", "-Irocksdb/include", "-DROCKSDB_PLATFORM_POSIX", "-DOS_LINUX"]
+            compile = [COMPILER, *flags, "-o", folder / "crc.o", "-c", "rocksdb/util/crc32c.cc"]
+            subprocess.run(compile, cwd=crate, check=True)
+            (folder / "main.cc").write_text(CHECKSUMS)
+            subprocess.run(["c++", "-o", "main", "main.cc", "crc.o"], cwd=folder, check=True)
+            said = subprocess.check_output([folder / "main"], text=True)
+        # The check value of CRC-32C (RFC 3720) is that of these nine digits.
+        self.assertEqual(said, "e3069283 0 differ\n")
+
+
+CHECKSUMS = """
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+namespace rocksdb::crc32c {
+uint32_t Extend(uint32_t, const char*, size_t);
+uint32_t ExtendPortable(uint32_t, const char*, size_t);
+}
+using namespace rocksdb::crc32c;
+int main() {
+  std::vector<char> bytes(1 << 15);
+  for (auto& byte : bytes) byte = rand();
+  int differ = 0;
+  for (int i = 0; i < 20000; i++) {
+    const char* from = bytes.data() + rand() % 4096;
+    size_t size = i < 5000 ? i : rand() % 20000;
+    uint32_t crc = rand();
+    differ += Extend(crc, from, size) != ExtendPortable(crc, from, size);
+  }
+  printf("%08x %d differ\\n", Extend(0, "123456789", 9), differ);
+}
+"""
 
 if __name__ == "__main__":
     unittest.main()
