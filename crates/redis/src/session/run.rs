@@ -31,7 +31,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// Bytes of the longest reply about one item.
 const REPLY_BYTES: usize = 24;
 
-/// Entries of a list that are written before others have the thread.
+/// Replies, or entries of a list, that are written before others have the thread.
 const ENTRIES_AT_ONCE: usize = 4096;
 
 /// Groups among which the one of a key is looked for one by one.
@@ -222,7 +222,6 @@ impl Session {
                 self.note_slow(find(words.get(0)), words, others, took);
             }
         }
-        give_way().await;
         self.answer(run, done, batch).await;
         next
     }
@@ -316,7 +315,10 @@ impl Session {
     /// Writes the replies to a run.
     pub(super) async fn answer(&mut self, run: Run<'_>, done: Vec<GroupDone>, batch: &Batch) {
         let (mut hits, mut misses) = (0, 0);
-        for slot in run.slots {
+        for (at, slot) in run.slots.into_iter().enumerate() {
+            if at % ENTRIES_AT_ONCE == 0 {
+                give_way().await;
+            }
             let before = self.replies.len();
             let (verb, is_success) = match slot {
                 Slot::Refused(verb, failure) => {
