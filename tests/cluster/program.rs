@@ -231,6 +231,20 @@ impl Drop for Pod {
     }
 }
 
+/// Asks again as long as no pod leads the lane: on a busy machine a lease may end at any
+/// time.
+pub(crate) fn until_led(ask: impl Fn() -> Answer) -> Answer {
+    let started = Instant::now();
+    loop {
+        let answer = ask();
+        if answer.body["code"] != "not_leading" {
+            return answer;
+        }
+        assert!(started.elapsed() < PATIENCE, "{}", answer.body);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// What asks pods.
 #[derive(Clone)]
 pub(crate) struct Client(reqwest::blocking::Client);
@@ -368,29 +382,22 @@ impl Client {
         }
     }
 
-    /// Sends bytes, again as long as no pod leads the lane: on a busy machine a lease may
-    /// end at any time.
+    /// Sends bytes until a pod leads the lane.
     pub(crate) fn put_bytes(&self, url: &str, bytes: &[u8]) -> Answer {
-        let started = Instant::now();
-        loop {
+        until_led(|| {
             let request = self.0.put(url).body(bytes.to_vec());
             let answer = request
                 .header("content-type", "application/octet-stream")
                 .send();
             let answer = answer.unwrap();
             let position = answer.headers().get("cuckood-position");
-            let answer = Answer {
+            Answer {
                 status: answer.status().as_u16(),
                 position: position.map(|it| it.to_str().unwrap().to_owned()),
                 retry_after: false,
                 body: answer.json().unwrap(),
-            };
-            if answer.body["code"] != "not_leading" {
-                return answer;
             }
-            assert!(started.elapsed() < PATIENCE, "{}", answer.body);
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        })
     }
 
     /// Whether all of these items are in a filter, for one pod.

@@ -4,7 +4,7 @@
 use crate::broker::Brokers;
 use crate::nats_server;
 use crate::operator::{cuckood, flags, found};
-use crate::program::{Client, Pod, refused, status};
+use crate::program::{Client, Pod, refused, status, until_led};
 use cuckood::file::FileView;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -161,38 +161,24 @@ fn questions_see_what_they_ask_for_on_any_pod() {
             true => &[("cuckood-min-position", &position)],
             false => &[("cuckood-consistency", "strong")],
         };
-        let found = asking
-            .send("GET", &exists(other, item), headers, None)
-            .unwrap();
+        let url = exists(other, item);
+        let found = until_led(|| asking.send("GET", &url, headers, None).unwrap());
         assert_eq!(found.status, 200, "{}", found.body);
         assert_eq!(found.body["exists"], true, "{item} on {other}");
         // The same request again is answered as before, by whichever pod.
-        assert_eq!(
-            asking
-                .send(
-                    "POST",
-                    &format!("{other}{path}"),
-                    &[("idempotency-key", &key)],
-                    Some(&body)
-                )
-                .unwrap()
-                .status,
-            200
-        );
+        let url = format!("{other}{path}");
+        let headers = [("idempotency-key", &*key)];
+        let again = until_led(|| asking.send("POST", &url, &headers, Some(&body)).unwrap());
+        assert_eq!(again.status, 200, "{}", again.body);
     }
-    let described = asking.send(
-        "GET",
-        &format!("{}/filters/seen", addresses[0]),
-        &[("cuckood-consistency", "strong")],
-        None,
-    );
-    assert_eq!(described.unwrap().body["items"], 40);
+    let url = format!("{}/filters/seen", addresses[0]);
+    let strong = [("cuckood-consistency", "strong")];
+    let described = until_led(|| asking.send("GET", &url, &strong, None).unwrap());
+    assert_eq!(described.body["items"], 40, "{}", described.body);
     // An import is passed on as it comes.
     for (pod, address) in addresses.iter().enumerate() {
-        let lines = asking.import(
-            &format!("{address}/filters/seen/import?import_id={pod}"),
-            3_000,
-        );
+        let url = format!("{address}/filters/seen/import?import_id={pod}");
+        let lines = until_led(|| asking.import(&url, 3_000));
         assert_eq!(
             (lines.status, lines.position.is_some()),
             (200, true),
@@ -290,6 +276,70 @@ fn questions_see_what_they_ask_for_on_any_pod() {
         "POST",
         "/filters/seen/items",
         &json!({ "items": ["after"] }),
+    );
+}
+
+#[test]
+fn lanes_that_are_handed_over_refuse_nobody_who_asks_another_pod() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(1, "always");
+    found(&brokers, 16);
+    let asking = Client::new();
+    let mut first = Pod::start(&brokers);
+    first.ready(&asking);
+    let capacity = json!({ "capacity": 1000 });
+    for filter in 0..32 {
+        let path = format!("/filters/f{filter}");
+        let addresses = std::slice::from_ref(&first.address);
+        asking.insist(addresses, 0, &path, "PUT", &path, &capacity);
+    }
+    // It is given half of the lanes, one after the other.
+    let mut second = Pod::start(&brokers);
+    second.ready(&asking);
+    let (asked, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for client in 0..4 {
+            let (asking, address) = (asking.clone(), &second.address);
+            let (asked, is_over) = (&asked, &is_over);
+            scope.spawn(move || {
+                for item in 0.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let url = format!("{address}/filters/f{}", (item + 8 * client) % 32);
+                    let add = json!({ "items": [format!("{client}-{item}")] });
+                    let added = asking.send("POST", &format!("{url}/items"), &[], Some(&add));
+                    let added = added.unwrap();
+                    assert_eq!(added.status, 200, "{}", added.body);
+                    let strong = [("cuckood-consistency", "strong")];
+                    let seen = asking.send("GET", &url, &strong, None).unwrap();
+                    assert_eq!(seen.status, 200, "{}", seen.body);
+                    asked.fetch_add(2, Ordering::Relaxed);
+                }
+            });
+        }
+        let started = Instant::now();
+        while status(&brokers)["lanes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|it| it["leader"] == *second.address)
+            .count()
+            < 8
+        {
+            if started.elapsed() > Duration::from_secs(60) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(started.elapsed() < Duration::from_secs(60));
+    });
+    println!(
+        "{} answers while lanes were handed over",
+        asked.into_inner()
     );
 }
 

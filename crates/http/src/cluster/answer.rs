@@ -1,6 +1,6 @@
 //! Where a request is answered in a cluster, and what it waits for before.
 
-use super::forward::forward;
+use super::forward::{ForwardOutcome, forward};
 use crate::access::Scope;
 use crate::admission::deadline::Deadline;
 use crate::engine::{Engine, FilterName};
@@ -12,12 +12,13 @@ use crate::server::cluster::commands::ForwardedBy;
 use crate::server::cluster::headers::{CONSISTENCY, MIN_POSITION, POSITION};
 use crate::server::cluster::pod::Cluster;
 use crate::server::cluster::position::LanePosition;
-use crate::server::cluster::route::{LEADER_PATIENCE, Route};
+use crate::server::cluster::route::{LEADER_PATIENCE, LOOK_EVERY, Route};
 use crate::server::principal::Principal;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method};
 use std::time::Instant;
+use tokio::time::sleep;
 
 /// What a request asks for.
 struct Asked {
@@ -47,7 +48,7 @@ pub(crate) async fn answer<S: InnerService>(
         let answered = inner.call(request).await;
         return Ok(answered.unwrap_or_else(|never| match never {}));
     };
-    let (mut parts, body) = request.into_parts();
+    let (mut parts, mut body) = request.into_parts();
     let asked = asked(requirement, &mut parts).await?;
     let deadline = Deadline::of_parts(&parts).map(|Deadline(until)| until);
     let caller = parts.extensions.get::<Principal>().cloned();
@@ -57,16 +58,28 @@ pub(crate) async fn answer<S: InnerService>(
         let forwarded_by = ForwardedBy::of(&parts.headers);
         let patience = Instant::now() + LEADER_PATIENCE;
         let until = deadline.map_or(patience, |it| it.min(patience));
-        let route = match asked.is_change || !asked.is_strong {
-            true => cluster.route(&waiting, filter, &forwarded_by, until).await,
-            false => {
-                let route = cluster.strong_route(&waiting, filter, &forwarded_by, until);
-                route.await
+        loop {
+            let route = match asked.is_change || !asked.is_strong {
+                true => cluster.route(&waiting, filter, &forwarded_by, until).await,
+                false => {
+                    let route = cluster.strong_route(&waiting, filter, &forwarded_by, until);
+                    route.await
+                }
+            };
+            let Route::At(address) = route? else {
+                break;
+            };
+            match forward(cluster, app, &caller, &address, &parts, body).await? {
+                ForwardOutcome::NotLeading(_, Some(again))
+                    if forwarded_by.is_none() && Instant::now() < until =>
+                {
+                    body = again;
+                    sleep(LOOK_EVERY).await;
+                }
+                ForwardOutcome::Answered(response) | ForwardOutcome::NotLeading(response, _) => {
+                    return Ok(response);
+                }
             }
-        };
-        if let Route::At(address) = route? {
-            let request = Request::from_parts(parts, body);
-            return forward(cluster, app, &caller, &address, request).await;
         }
     }
     for position in min_positions(&parts.headers, engine)? {

@@ -2,19 +2,21 @@
 
 use crate::admission::body;
 use crate::admission::deadline::Deadline;
+use crate::codes::Code;
 use crate::headers::REQUEST_ID;
 use crate::problem::Result;
 use crate::server::App;
-use crate::server::cluster::forward::{Forwarded, GRACE};
+use crate::server::cluster::forward::{Forwarded, GRACE, said, unanswered};
 use crate::server::cluster::pod::Cluster;
 use crate::server::principal::Principal;
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::MatchedPath;
 use axum::http::header::{
     CONNECTION, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
 };
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::Response;
 use futures_util::TryStreamExt as _;
 use std::sync::Arc;
@@ -48,6 +50,15 @@ const BYTES_A_SECOND: u64 = 4 << 20;
 #[derive(Clone, Copy)]
 pub(crate) struct IsForwarded;
 
+/// What came of a request that was forwarded.
+pub(super) enum ForwardOutcome {
+    /// The other pod's answer.
+    Answered(Response),
+    /// Its answer that it leads no more and did nothing, and the body of the request if
+    /// it can be sent again.
+    NotLeading(Response, Option<Body>),
+}
+
 /// Has another pod answer a request. It is waited for until the request's deadline;
 /// where a body may take as long as it likes, for as long as a request may take after
 /// its last byte, and a second for each 4 MiB of it. Any other is read before: who sends it slowly holds up nobody there.
@@ -60,21 +71,21 @@ pub(super) async fn forward(
     app: &App,
     caller: &Principal,
     address: &str,
-    request: Request,
-) -> Result {
-    let (parts, body) = request.into_parts();
+    parts: &Parts,
+    body: Body,
+) -> Result<ForwardOutcome> {
     let route = parts.extensions.get::<MatchedPath>();
     let is_streamed = route.is_some_and(|it| STREAMED.contains(&it.as_str()));
-    let deadline = Deadline::of_parts(&parts);
+    let deadline = Deadline::of_parts(parts);
     let (sent, is_sent) = oneshot::channel::<()>();
     let passed = Arc::new(AtomicU64::new(0));
-    let (body, _held) = match is_streamed {
-        true => (streamed(body, sent, Arc::clone(&passed)), None),
+    let (body, again, _held) = match is_streamed {
+        true => (streamed(body, sent, Arc::clone(&passed)), None, None),
         false => {
             let read = body::read(&app.admission, caller.holder(), deadline, body);
             let (bytes, held) = read.await?;
             drop(sent);
-            (bytes.into(), held)
+            (bytes.clone().into(), Some(Body::from(bytes)), held)
         }
     };
     let until = deadline.map(|Deadline(until)| until);
@@ -90,14 +101,26 @@ pub(super) async fn forward(
     };
     let path = parts.uri.path_and_query();
     let forwarded = Forwarded {
-        method: parts.method,
+        method: parts.method.clone(),
         path: path.map_or("/", |it| it.as_str()).to_owned(),
         headers: without_those_of_a_connection(&parts.headers),
         body,
         until,
     };
     let answer = cluster.forward(address, forwarded, overdue).await?;
-    Ok(forwarded_back(answer))
+    let mut response = head_of(&answer);
+    if answer.status() != StatusCode::SERVICE_UNAVAILABLE {
+        *response.body_mut() = Body::from_stream(answer.bytes_stream());
+        return Ok(ForwardOutcome::Answered(response));
+    }
+    let problem = answer.bytes().await;
+    let problem = problem.map_err(|error| unanswered(address, &error))?;
+    let is_leading = said(&problem, "code").as_deref() != Some(Code::NotLeading.name());
+    *response.body_mut() = problem.into();
+    Ok(match is_leading {
+        true => ForwardOutcome::Answered(response),
+        false => ForwardOutcome::NotLeading(response, again),
+    })
 }
 
 /// A body that goes on as it comes, and how much of it has `passed`. `sent` is dropped
@@ -110,13 +133,13 @@ fn streamed(body: Body, sent: oneshot::Sender<()>, passed: Arc<AtomicU64>) -> re
     reqwest::Body::wrap_stream(body)
 }
 
-fn forwarded_back(answer: reqwest::Response) -> Response {
-    let status = answer.status();
+/// The answer of another pod, still without its body.
+fn head_of(answer: &reqwest::Response) -> Response {
     let mut headers = without_those_of_a_connection(answer.headers());
     // It is the request's own, as the outermost layer has it.
     headers.remove(REQUEST_ID);
-    let mut response = Response::new(Body::from_stream(answer.bytes_stream()));
-    *response.status_mut() = status;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = answer.status();
     *response.headers_mut() = headers;
     response.extensions_mut().insert(IsForwarded);
     response

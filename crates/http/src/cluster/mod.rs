@@ -9,7 +9,8 @@
 //! | `internal` | what pods ask of each other |
 //!
 //! A change is forwarded once, or twice where its lane was handed over meanwhile: the
-//! pod that gets it then does it, or refuses. Both pods check what the caller may do:
+//! pod that gets it then does it, or refuses. Where it says that it leads no more, the
+//! first pod looks again who does; so the handing over of a lane refuses nobody. Both pods check what the caller may do:
 //! the request goes on with its API key.
 
 pub(super) mod answer;

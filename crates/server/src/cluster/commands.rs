@@ -2,7 +2,7 @@
 //! of another one there, as they came, and gets the replies back as they are to be
 //! sent. Here they are only bytes: what works on them is handed in.
 
-use super::forward::{Forwarded, GRACE, unanswered};
+use super::forward::{Forwarded, GRACE, said, unanswered};
 use super::headers::{CONSISTENCY, FORWARDED_BY, MIN_POSITION, POSITION};
 use super::pod::Cluster;
 use super::position::LanePosition;
@@ -38,14 +38,20 @@ impl ForwardedBy {
         self.0.iter()
     }
 
+    /// Whether a client sent it here.
+    pub fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether it comes from that pod.
+    pub(crate) fn has_passed(&self, pod: &str) -> bool {
+        self.0.iter().any(|by| by.as_bytes() == pod.as_bytes())
+    }
+
     /// Whether it goes on to another pod: the first time, and once more where the
-    /// lane was handed over meanwhile, but not back.
-    pub(crate) fn may_go_on(&self, to: &str) -> bool {
-        match self.0.as_slice() {
-            [] => true,
-            [by] => by.as_bytes() != to.as_bytes(),
-            _ => false,
-        }
+    /// lane was handed over meanwhile.
+    pub(crate) fn may_go_on(&self) -> bool {
+        self.0.len() < 2
     }
 }
 
@@ -158,7 +164,7 @@ impl Cluster {
         if !status.is_success() {
             return Err(NotForwarded::Refused {
                 may_retry: [429, 503].contains(&status.as_u16()),
-                detail: detail_of(&bytes, status.as_u16()),
+                detail: said(&bytes, "detail").unwrap_or_else(|| format!("it answered {status}")),
             });
         }
         let positions = headers.get(POSITION).and_then(|it| it.to_str().ok());
@@ -178,11 +184,4 @@ fn body_of(mut commands: impl Iterator<Item = Bytes> + Send + Sync + 'static) ->
     };
     let all = [first, second].into_iter().chain(commands);
     reqwest::Body::wrap_stream(stream::iter(all.map(Ok::<_, Infallible>)))
-}
-
-/// What a problem document says.
-fn detail_of(bytes: &[u8], status: u16) -> String {
-    let problem: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
-    let detail = problem.as_ref().and_then(|it| it.get("detail")?.as_str());
-    detail.map_or_else(|| format!("it answered {status}"), str::to_owned)
 }

@@ -65,9 +65,15 @@ impl Cluster {
     }
 }
 
+/// What a problem document says in a field.
+pub fn said(problem: &[u8], field: &str) -> Option<String> {
+    let problem: serde_json::Value = serde_json::from_slice(problem).ok()?;
+    Some(problem.get(field)?.as_str()?.to_owned())
+}
+
 /// What it means that the pod that leads did not answer: where nothing was sent to it,
 /// nothing was done.
-pub(super) fn unanswered(address: &str, error: &reqwest::Error) -> EngineError {
+pub fn unanswered(address: &str, error: &reqwest::Error) -> EngineError {
     let mut words = Vec::new();
     let mut is_unsent = error.is_connect() || error.is_builder();
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);

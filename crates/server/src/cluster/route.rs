@@ -12,7 +12,7 @@ use tokio::time::sleep;
 pub const LEADER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often it looks.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+pub const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// Where it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,11 @@ impl Cluster {
                 return Ok(Route::Here);
             }
             match self.leaders.of(lane) {
-                Some(Leader::At(address)) if forwarded_by.may_go_on(&address) => {
+                // It hears so in a moment, and does it there.
+                Some(Leader::At(address)) if forwarded_by.has_passed(&address) => {
+                    return Err(EngineError::NotLeading);
+                }
+                Some(Leader::At(address)) if forwarded_by.may_go_on() => {
                     return Ok(Route::At(address));
                 }
                 _ if Instant::now() >= until => return Err(EngineError::NotLeading),
