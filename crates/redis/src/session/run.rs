@@ -305,7 +305,8 @@ impl Session {
                 let working = groups.iter().map(async |group| {
                     // There may be a thousand, and each may be done at once.
                     give_way().await;
-                    group.work(&engine, transfers, bytes).await
+                    // Kilobytes of state, that most need for a moment only.
+                    Box::pin(group.work(&engine, transfers, bytes)).await
                 });
                 join_all(working).await
             }
