@@ -53,8 +53,6 @@ pub(crate) enum Command {
     /// Change items of the filter, at a moment in milliseconds since 1970: where
     /// items expire, they have done so by then.
     Items(ItemChange, Arc<[ItemHash]>, u64),
-    /// The same in steps, each for the next so many items, and questions among them.
-    Steps(Arc<[ItemStep]>, Arc<[ItemHash]>, u64),
     /// Clear what has expired on some pages.
     Sweep {
         /// The first page.
@@ -64,8 +62,6 @@ pub(crate) enum Command {
         /// Milliseconds since 1970.
         now_ms: u64,
     },
-    /// Change values of items, each at the place of its item.
-    Values(ValueOp, Arc<[ItemHash]>, Arc<[u32]>),
     /// Have the commit log take a record of this lane that changes nothing.
     Barrier(u32),
 }
@@ -79,20 +75,9 @@ impl Command {
     /// The items that it works on.
     pub(crate) fn hashes(&self) -> &[ItemHash] {
         match self {
-            Command::Items(_, items, _)
-            | Command::Steps(_, items, _)
-            | Command::Values(_, items, _) => items,
+            Command::Items(_, items, _) => items,
             Command::Create(create) => &create.items,
-            Command::Remove
-            | Command::Adopt(_)
-            | Command::Stage(_)
-            | Command::GiveUp(_)
-            | Command::Expire { .. }
-            | Command::SetExpiry { .. }
-            | Command::Describe { .. }
-            | Command::Barrier(_)
-            | Command::Sweep { .. }
-            | Command::Compact(_) => &[],
+            _ => &[],
         }
     }
 
@@ -100,9 +85,7 @@ impl Command {
     /// 1970.
     pub(crate) fn now_ms(&self) -> u64 {
         match self {
-            Command::Items(.., now_ms)
-            | Command::Steps(.., now_ms)
-            | Command::Sweep { now_ms, .. } => *now_ms,
+            Command::Items(.., now_ms) | Command::Sweep { now_ms, .. } => *now_ms,
             Command::Create(create) => create.created_at_ms,
             _ => 0,
         }
@@ -111,23 +94,7 @@ impl Command {
     /// How many of them it may add and delete.
     pub(crate) fn changes(&self) -> Changes {
         match self {
-            Command::Items(ItemChange::Add(_), items, _)
-            | Command::Values(ValueOp::Add(_) | ValueOp::Replace, items, _) => Changes {
-                adds: items.len(),
-                deletes: 0,
-            },
-            Command::Items(ItemChange::Delete, items, _)
-            | Command::Values(ValueOp::Delete, items, _) => Changes {
-                adds: 0,
-                deletes: items.len(),
-            },
-            Command::Steps(steps, ..) => {
-                let steps = steps.iter().map(|step| Changes::of(step.op, step.items));
-                steps.fold(Changes::default(), |all, step| Changes {
-                    adds: all.adds + step.adds,
-                    deletes: all.deletes + step.deletes,
-                })
-            }
+            Command::Items(change, items, _) => change.changes(items.len()),
             _ => Changes::default(),
         }
     }
@@ -143,8 +110,6 @@ impl Command {
             | Command::Describe { .. }
             | Command::Compact(CompactStep::Begin { .. } | CompactStep::Move(_))
             | Command::Items(..)
-            | Command::Steps(..)
-            | Command::Values(..)
             | Command::Sweep { .. } => true,
             Command::Remove
             | Command::GiveUp(_)
@@ -156,13 +121,7 @@ impl Command {
 
     /// Whether it may have the filter grow.
     pub(crate) fn adds(&self) -> bool {
-        match self {
-            Command::Create(_) => true,
-            Command::Items(change, ..) => matches!(change, ItemChange::Add(_)),
-            Command::Steps(steps, ..) => steps.iter().any(|it| matches!(it.op, ItemOp::Add(_))),
-            Command::Values(op, ..) => matches!(op, ValueOp::Add(_) | ValueOp::Replace),
-            _ => false,
-        }
+        matches!(self, Command::Create(_)) || self.changes().adds > 0
     }
 
     /// Its kind, for the metrics.
@@ -181,23 +140,53 @@ impl Command {
             Command::Compact(CompactStep::End) => "end_compaction",
             Command::Items(ItemChange::Add(_), ..) => "add",
             Command::Items(ItemChange::Delete, ..) => "delete",
-            Command::Steps(..) => "steps",
+            Command::Items(ItemChange::AddValues(..), ..) => "add_values",
+            Command::Items(ItemChange::DeleteValues(_), ..) => "delete_values",
+            Command::Items(ItemChange::ReplaceValues(_), ..) => "replace_values",
+            Command::Items(ItemChange::Steps(_), ..) => "steps",
             Command::Sweep { .. } => "sweep",
-            Command::Values(ValueOp::Add(_), ..) => "add_values",
-            Command::Values(ValueOp::Delete, ..) => "delete_values",
-            Command::Values(ValueOp::Replace, ..) => "replace_values",
             Command::Barrier(_) => "barrier",
         }
     }
 }
 
 /// How to change items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum ItemChange {
     /// Add each.
     Add(AddMode),
     /// Delete one copy of each.
     Delete,
+    /// Add each with the value at its place.
+    AddValues(AddMode, Arc<[u32]>),
+    /// Delete one copy of the value at its place from each.
+    DeleteValues(Arc<[u32]>),
+    /// Have each have one value in place of another, both in one number, see
+    /// [`Replacement`].
+    ReplaceValues(Arc<[u32]>),
+    /// Each step with the next so many of them, and questions among the steps.
+    Steps(Arc<[ItemStep]>),
+}
+
+impl ItemChange {
+    /// How many of so many items it may add and delete.
+    fn changes(&self, items: usize) -> Changes {
+        let (adds, deletes) = match self {
+            ItemChange::Add(_) | ItemChange::AddValues(..) | ItemChange::ReplaceValues(_) => {
+                (items, 0)
+            }
+            ItemChange::Delete | ItemChange::DeleteValues(_) => (0, items),
+            ItemChange::Steps(steps) => {
+                let each = steps.iter();
+                each.fold((0, 0), |(adds, deletes), step| match step.op {
+                    ItemOp::Add(_) => (adds + step.items, deletes),
+                    ItemOp::Delete => (adds, deletes + step.items),
+                    ItemOp::Exists(_) | ItemOp::Count => (adds, deletes),
+                })
+            }
+        };
+        Changes { adds, deletes }
+    }
 }
 
 /// What to do with the items of a step.
@@ -212,18 +201,6 @@ pub enum ItemOp {
     Exists(Option<Epoch>),
     /// Ask how often each is there.
     Count,
-}
-
-/// What to do with values of items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ValueOp {
-    /// Add each to its item.
-    Add(AddMode),
-    /// Delete one copy of each from its item.
-    Delete,
-    /// Have each item have one value in place of another, both in one number, see
-    /// [`Replacement`].
-    Replace,
 }
 
 /// A value, and the one that it is to become.
@@ -253,17 +230,6 @@ impl Replacement {
 pub(crate) struct Changes {
     pub(crate) adds: usize,
     pub(crate) deletes: usize,
-}
-
-impl Changes {
-    fn of(op: ItemOp, items: usize) -> Changes {
-        let (adds, deletes) = match op {
-            ItemOp::Add(_) => (items, 0),
-            ItemOp::Delete => (0, items),
-            ItemOp::Exists(_) | ItemOp::Count => (0, 0),
-        };
-        Changes { adds, deletes }
-    }
 }
 
 /// A part of a command: the same for the next so many items.

@@ -335,9 +335,7 @@ fn work<'a, P: PlanPages>(
     planner: &mut Planner<'a, OverlaidPages<'a, P>>,
 ) -> Worked {
     match command {
-        Command::Items(_, items, _)
-        | Command::Steps(_, items, _)
-        | Command::Values(_, items, _) => {
+        Command::Items(_, items, _) => {
             planner.reserve(items.len().min(COMMAND_UNITS as usize / 4));
             let mut work = ItemWork::begin(command);
             match work.go_on(items, planner, COMMAND_UNITS) {

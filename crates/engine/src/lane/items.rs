@@ -1,34 +1,19 @@
 //! Work on a command's items, as far as it came.
 
-use super::command::{
-    Command, ItemChange, ItemOp, ItemResult, ItemStep, Outcome, Replacement, ValueOp,
-};
+use super::command::{Command, ItemChange, ItemOp, ItemResult, Outcome, Replacement};
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::plan::{OverlaidPages, Planner};
 use crate::chain::read::GROUP;
 use crate::cuckoo::hash::ItemHash;
-use std::sync::Arc;
 
 /// The results so far, and so the item that comes next.
 pub(super) struct ItemWork {
-    ops: Ops,
+    change: ItemChange,
     next: usize,
+    /// The step of the next item, and how many of its items are done.
+    step: usize,
+    done_of_step: usize,
     results: Outcome,
-}
-
-/// What to do with the items.
-enum Ops {
-    /// With all of them the same.
-    One(ItemChange),
-    /// With the value of each the same.
-    Values(ValueOp, Arc<[u32]>),
-    /// With each what its step says.
-    Steps {
-        steps: Arc<[ItemStep]>,
-        /// The step of the next item, and how many of its items are done.
-        step: usize,
-        done: usize,
-    },
 }
 
 /// How a piece of work ended.
@@ -43,32 +28,28 @@ pub(super) enum Pace {
 impl ItemWork {
     /// Nothing is done of a command. Of one without items nothing ever is.
     pub(super) fn begin(command: &Command) -> ItemWork {
-        let items = command.items();
-        let ops = match command {
-            Command::Items(change, ..) => Ops::One(*change),
-            Command::Values(op, _, values) => Ops::Values(*op, Arc::clone(values)),
-            Command::Create(create) => Ops::One(ItemChange::Add(create.mode)),
-            Command::Steps(steps, ..) => Ops::Steps {
-                steps: Arc::clone(steps),
-                step: 0,
-                done: 0,
-            },
+        let change = match command {
+            Command::Items(change, ..) => change.clone(),
+            Command::Create(create) => ItemChange::Add(create.mode),
             // They are planned at once, or not at all.
-            _ => Ops::One(ItemChange::Delete),
+            _ => ItemChange::Delete,
         };
+        let items = command.items();
         ItemWork {
             next: 0,
-            results: match ops {
-                Ops::One(ItemChange::Add(_)) | Ops::Values(ValueOp::Add(_), _) => {
+            step: 0,
+            done_of_step: 0,
+            results: match change {
+                ItemChange::Add(_) | ItemChange::AddValues(..) => {
                     Outcome::Added(Vec::with_capacity(items))
                 }
-                Ops::One(ItemChange::Delete) | Ops::Values(ValueOp::Delete, _) => {
+                ItemChange::Delete | ItemChange::DeleteValues(_) => {
                     Outcome::Deleted(Vec::with_capacity(items))
                 }
-                Ops::Values(ValueOp::Replace, _) => Outcome::Replaced(Vec::with_capacity(items)),
-                Ops::Steps { .. } => Outcome::Stepped(Vec::with_capacity(items)),
+                ItemChange::ReplaceValues(_) => Outcome::Replaced(Vec::with_capacity(items)),
+                ItemChange::Steps(_) => Outcome::Stepped(Vec::with_capacity(items)),
             },
-            ops,
+            change,
         }
     }
 
@@ -80,36 +61,51 @@ impl ItemWork {
         until: u64,
     ) -> Pace {
         let left = items.get(self.next..).unwrap_or_default();
-        let done = match (&mut self.results, &mut self.ops) {
-            (Outcome::Added(results), Ops::One(ItemChange::Add(mode))) => {
+        let done = match (&self.change, &mut self.results) {
+            (ItemChange::Add(mode), Outcome::Added(results)) => {
                 planner.add_all(left, *mode, until, |added| results.extend(added))
             }
-            (results, Ops::Values(op, values)) => {
-                let values = values.get(self.next..).unwrap_or_default();
-                with_values(*op, values, left, planner, until, results)
+            (ItemChange::Delete, Outcome::Deleted(results)) => {
+                all(left, planner, until, results, |planner, hash| {
+                    planner.delete(hash)
+                })
             }
-            (Outcome::Stepped(results), Ops::Steps { steps, step, done }) => {
+            (ItemChange::AddValues(mode, values), Outcome::Added(results)) => {
+                let mut values = values.iter().copied().skip(self.next);
+                all(left, planner, until, results, |planner, hash| {
+                    planner.add_value(hash, values.next()?, *mode)
+                })
+            }
+            (ItemChange::DeleteValues(values), Outcome::Deleted(results)) => {
+                let mut values = values.iter().copied().skip(self.next);
+                all(left, planner, until, results, |planner, hash| {
+                    planner.delete_value(hash, values.next()?)
+                })
+            }
+            (ItemChange::ReplaceValues(values), Outcome::Replaced(results)) => {
+                let mut values = values.iter().copied().skip(self.next);
+                all(left, planner, until, results, |planner, hash| {
+                    let Replacement { from, to } = Replacement::unpacked(values.next()?);
+                    planner.replace_value(hash, from, to)
+                })
+            }
+            (ItemChange::Steps(steps), Outcome::Stepped(results)) => {
                 let mut worked_on = 0;
-                while let Some(now) = steps.get(*step) {
+                while let Some(now) = steps.get(self.step) {
                     let rest = left.get(worked_on..).unwrap_or_default();
-                    let part = rest.get(..now.items - *done).unwrap_or(rest);
+                    let part = rest.get(..now.items - self.done_of_step).unwrap_or(rest);
                     let of_part = a_step(now.op, part, planner, until, results);
                     worked_on += of_part;
-                    *done += of_part;
-                    if *done < now.items {
+                    self.done_of_step += of_part;
+                    if self.done_of_step < now.items {
                         break;
                     }
-                    (*step, *done) = (*step + 1, 0);
+                    (self.step, self.done_of_step) = (self.step + 1, 0);
                     if planner.spent() >= until {
                         break;
                     }
                 }
                 worked_on
-            }
-            (Outcome::Deleted(results), _) => {
-                all(left, planner, until, results, |planner, hash| {
-                    planner.delete(hash)
-                })
             }
             _ => left.len(),
         };
@@ -152,37 +148,6 @@ fn a_step<P: PlanPages>(
         ItemOp::Count => all(items, planner, until, results, |planner, hash| {
             planner.count(hash).map(ItemResult::Counted)
         }),
-    }
-}
-
-/// The same with the value of each item.
-fn with_values<P: PlanPages>(
-    op: ValueOp,
-    values: &[u32],
-    items: &[ItemHash],
-    planner: &mut Planner<'_, OverlaidPages<'_, P>>,
-    until: u64,
-    results: &mut Outcome,
-) -> usize {
-    let mut values = values.iter().copied();
-    match (op, results) {
-        (ValueOp::Add(mode), Outcome::Added(results)) => {
-            all(items, planner, until, results, |planner, hash| {
-                planner.add_value(hash, values.next()?, mode)
-            })
-        }
-        (ValueOp::Delete, Outcome::Deleted(results)) => {
-            all(items, planner, until, results, |planner, hash| {
-                planner.delete_value(hash, values.next()?)
-            })
-        }
-        (ValueOp::Replace, Outcome::Replaced(results)) => {
-            all(items, planner, until, results, |planner, hash| {
-                let Replacement { from, to } = Replacement::unpacked(values.next()?);
-                planner.replace_value(hash, from, to)
-            })
-        }
-        _ => items.len(),
     }
 }
 

@@ -68,9 +68,7 @@ impl Lane {
             | Command::Barrier(_)
             | Command::Compact(CompactStep::Move(_))
             | Command::Sweep { .. }
-            | Command::Items(..)
-            | Command::Steps(..)
-            | Command::Values(..) => refuse(request, Ok(Outcome::Stale)),
+            | Command::Items(..) => refuse(request, Ok(Outcome::Stale)),
         }
     }
 

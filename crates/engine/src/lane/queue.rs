@@ -80,14 +80,9 @@ impl Flow {
     pub(super) fn of(request: &Request) -> Flow {
         let filter = request.filter.as_ref().map(|filter| filter.id);
         match (&request.command, filter) {
-            (
-                Command::Items(..)
-                | Command::Steps(..)
-                | Command::Values(..)
-                | Command::Sweep { .. }
-                | Command::Compact(_),
-                Some(id),
-            ) => Flow::Changes(id),
+            (Command::Items(..) | Command::Sweep { .. } | Command::Compact(_), Some(id)) => {
+                Flow::Changes(id)
+            }
             (Command::Create(create), _) => Flow::Changes(create.id),
             _ => Flow::Filters,
         }

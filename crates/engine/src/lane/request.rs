@@ -99,7 +99,7 @@ impl Request {
     /// Whether it is planned and committed together with others.
     pub(super) fn is_drained(&self) -> bool {
         match self.command {
-            Command::Items(..) | Command::Steps(..) | Command::Values(..) => !self.is_long(),
+            Command::Items(..) => !self.is_long(),
             // It is bounded by itself. One that is long waits for the pages of
             // a suspended plan, and is planned like any other then.
             Command::Compact(CompactStep::Move(_)) | Command::Sweep { .. } => true,

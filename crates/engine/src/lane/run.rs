@@ -221,7 +221,7 @@ impl Lane {
                     self.suspend(plan, under_way);
                 }
             }
-            Command::Items(..) | Command::Steps(..) | Command::Values(..) => {
+            Command::Items(..) => {
                 if let Some(plan) = self.begin_sliced(turn, request) {
                     self.go_on(plan, under_way);
                 }

@@ -89,20 +89,6 @@ impl Submitter {
         self.allowances.max_pages()
     }
 
-    /// Has a lane work on items, by the command that is made of their hashes.
-    pub(crate) async fn submit_items(
-        &self,
-        caller: &Caller,
-        filter: &Arc<OpenFilter>,
-        items: &ItemBatch,
-        recorder: Option<&SideRecorder>,
-        command: impl FnOnce(Arc<[ItemHash]>) -> Command,
-    ) -> Result<Outcome> {
-        let hashes = hash_items(caller, &filter.view.load_full().chain, items).await?;
-        let command = command(hashes);
-        self.submit(caller, filter, command, recorder).await
-    }
-
     /// Submits a command with the pages pinned that it is known to need, and
     /// again with those that the lane misses, until it has all.
     pub(crate) async fn submit(
@@ -261,9 +247,7 @@ impl Submitter {
     ) -> Result<BTreeSet<PageAddress>> {
         let mut needed = BTreeSet::new();
         match command {
-            Command::Items(_, items, _)
-            | Command::Steps(_, items, _)
-            | Command::Values(_, items, _) => {
+            Command::Items(_, items, _) => {
                 let view = filter.view.load_full();
                 check_probes(items.len(), view.chain.sub_filter_count())?;
                 if !self

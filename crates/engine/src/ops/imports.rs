@@ -14,7 +14,7 @@ use crate::filters::OpenFilter;
 use crate::idempotency::guard::SideRecorder;
 use crate::idempotency::imports::{ImportRun, ImportStep};
 use crate::idempotency::progress::{BadLine, ImportProgress};
-use crate::lane::command::{Command, ItemChange, Outcome, ValueOp};
+use crate::lane::command::{ItemChange, Outcome};
 use crate::name::FilterName;
 use crate::page::FilterId;
 use crate::rows::EntryCodec;
@@ -343,23 +343,21 @@ impl Import {
         step: &Arc<ImportStep>,
     ) -> Result<Vec<AddResult>> {
         let recorder = SideRecorder::Progress(Arc::clone(step));
-        let Engine { state, caller, .. } = &self.engine;
+        let engine = &self.engine;
         loop {
-            let filter = self.engine.find(&self.name).await?;
+            let filter = engine.find(&self.name).await?;
             if filter.id != self.filter {
                 let name = self.name.clone();
                 return Err(EngineError::NotFound { name });
             }
-            state.quota.check_growth(filter.owner.as_ref())?;
-            let now_ms = state.clock.now_ms();
-            let command = |hashes| match self.codec {
-                EntryCodec::Items => Command::Items(ItemChange::Add(self.mode), hashes, now_ms),
+            engine.state.quota.check_growth(filter.owner.as_ref())?;
+            let change = match self.codec {
+                EntryCodec::Items => ItemChange::Add(self.mode),
                 EntryCodec::Values(_) | EntryCodec::Rows(_) => {
-                    Command::Values(ValueOp::Add(self.mode), hashes, Arc::clone(values))
+                    ItemChange::AddValues(self.mode, Arc::clone(values))
                 }
             };
-            let (lanes, recorder) = (&state.lanes, Some(&recorder));
-            let added = lanes.submit_items(caller, &filter, items, recorder, command);
+            let added = engine.change_items(&filter, items, change, Some(&recorder));
             if let Outcome::Added(results) = added.await? {
                 return Ok(results);
             }

@@ -3,9 +3,11 @@
 use crate::answer::{AddOptions, AddResult};
 use crate::batch::ItemBatch;
 use crate::error::{EngineError, Result};
+use crate::filters::OpenFilter;
 use crate::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::idempotency::response::StoredResponse;
 use crate::lane::command::{Command, ItemChange, ItemOp, ItemResult, ItemStep, Outcome, ReplyWith};
+use crate::lane::submit::hash_items;
 use crate::name::FilterName;
 use crate::ops::create::NewWithItems;
 use crate::ops::values::{check_deletes, check_no_values};
@@ -43,12 +45,9 @@ impl Engine {
                     (Some(filter), _) => {
                         check_no_values(filter.view.load().chain.params())?;
                         state.quota.check_growth(filter.owner.as_ref())?;
-                        let (op, now_ms) = (ItemChange::Add(options.mode), state.clock.now_ms());
-                        let command = |hashes| Command::Items(op, hashes, now_ms);
-                        let (lanes, recorder) = (&state.lanes, recorder.as_ref());
-                        let added =
-                            lanes.submit_items(&self.caller, &filter, items, recorder, command);
-                        added.await?
+                        let change = ItemChange::Add(options.mode);
+                        self.change_items(&filter, items, change, recorder.as_ref())
+                            .await?
                     }
                     (None, Some(new)) => {
                         check_no_values(&new.params)?;
@@ -95,10 +94,8 @@ impl Engine {
             loop {
                 let filter = self.find(name).await?;
                 check_deletes(filter.view.load().chain.params())?;
-                let now_ms = state.clock.now_ms();
-                let command = |hashes| Command::Items(ItemChange::Delete, hashes, now_ms);
-                let (lanes, recorder) = (&state.lanes, recorder.as_ref());
-                let deleted = lanes.submit_items(&self.caller, &filter, items, recorder, command);
+                let change = ItemChange::Delete;
+                let deleted = self.change_items(&filter, items, change, recorder.as_ref());
                 if let Outcome::Deleted(results) = deleted.await? {
                     state.count_deleted(&results);
                     return Ok(results);
@@ -148,16 +145,27 @@ impl Engine {
                 check_no_values(filter.view.load().chain.params())?;
                 state.quota.check_growth(filter.owner.as_ref())?;
             }
-            let (steps, now_ms) = (Arc::clone(steps), state.clock.now_ms());
-            let command = |hashes| Command::Steps(steps, hashes, now_ms);
-            let worked = state
-                .lanes
-                .submit_items(&self.caller, &filter, items, None, command);
+            let change = ItemChange::Steps(Arc::clone(steps));
+            let worked = self.change_items(&filter, items, change, None);
             if let Outcome::Stepped(results) = worked.await? {
                 state.count_stepped(&results);
                 return Ok(results);
             }
         }
+    }
+
+    /// Has the lane of a filter change items, as of now.
+    pub(super) async fn change_items(
+        &self,
+        filter: &Arc<OpenFilter>,
+        items: &ItemBatch,
+        change: ItemChange,
+        recorder: Option<&SideRecorder>,
+    ) -> Result<Outcome> {
+        let (Engine { state, caller, .. }, now_ms) = (self, self.state.clock.now_ms());
+        let hashes = hash_items(caller, &filter.view.load_full().chain, items).await?;
+        let command = Command::Items(change, hashes, now_ms);
+        state.lanes.submit(caller, filter, command, recorder).await
     }
 }
 

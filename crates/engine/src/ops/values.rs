@@ -11,7 +11,7 @@ use crate::error::{EngineError, Holds, Result};
 use crate::filters::OpenFilter;
 use crate::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::idempotency::response::StoredResponse;
-use crate::lane::command::{Command, Outcome, Replacement, ValueOp};
+use crate::lane::command::{ItemChange, Outcome, Replacement};
 use crate::name::FilterName;
 use crate::reader::{HasRow, HasValue, ITEMS_PER_TURN, Values};
 use crate::row_refusal::ValueField;
@@ -98,10 +98,8 @@ impl Engine {
                 let values = self
                     .as_values(&filter, entries.values, ValueField::Value)
                     .await?;
-                let command = |hashes| Command::Values(ValueOp::Add(mode), hashes, values);
-                let (lanes, recorder) = (&state.lanes, recorder.as_ref());
-                let added =
-                    lanes.submit_items(&self.caller, &filter, entries.items, recorder, command);
+                let change = ItemChange::AddValues(mode, values);
+                let added = self.change_items(&filter, entries.items, change, recorder.as_ref());
                 if let Outcome::Added(results) = added.await? {
                     state.count_added(&results);
                     return Ok(results);
@@ -135,10 +133,8 @@ impl Engine {
                 let values = self
                     .as_values(&filter, entries.values, ValueField::Value)
                     .await?;
-                let command = |hashes| Command::Values(ValueOp::Delete, hashes, values);
-                let (lanes, recorder) = (&state.lanes, recorder.as_ref());
-                let deleted =
-                    lanes.submit_items(&self.caller, &filter, entries.items, recorder, command);
+                let change = ItemChange::DeleteValues(values);
+                let deleted = self.change_items(&filter, entries.items, change, recorder.as_ref());
                 if let Outcome::Deleted(results) = deleted.await? {
                     state.count_deleted(&results);
                     return Ok(results);
@@ -174,10 +170,8 @@ impl Engine {
                 let to = self.as_values(&filter, to, ValueField::To).await?;
                 let both = from.iter().zip(to.iter());
                 let both = both.map(|(&from, &to)| Replacement { from, to }.packed());
-                let both = both.collect();
-                let command = |hashes| Command::Values(ValueOp::Replace, hashes, both);
-                let (lanes, recorder) = (&state.lanes, recorder.as_ref());
-                let replaced = lanes.submit_items(&self.caller, &filter, items, recorder, command);
+                let change = ItemChange::ReplaceValues(both.collect());
+                let replaced = self.change_items(&filter, items, change, recorder.as_ref());
                 if let Outcome::Replaced(results) = replaced.await? {
                     state.count_replaced(&results);
                     return Ok(results);
