@@ -11,15 +11,13 @@ use super::settings::watch_settings;
 use super::trimming::Trimming;
 use crate::client::remote::{certificates, choose_cryptography};
 use crate::cluster::jetstream::{
-    ANNOUNCE_EVERY, Announcements, Connection, Epoch, Founding, Holder, JetStreamLog,
-    KeptPositions, LeaseKeeping, Leases, Patience, PodState, brokers_time, check_settings, connect,
-    current_epoch, open,
+    ANNOUNCE_EVERY, Announcements, Connection, Founding, Holder, JetStreamLog, KeptPositions,
+    LeaseKeeping, Leases, Patience, PodState, brokers_time, check_settings, connect, current_epoch,
+    open,
 };
 use crate::cluster::record::Writer;
 use crate::cluster::trimming::Bounds;
-use crate::cluster::{
-    CommitLog, JoinError, Leaders, LevelKeeper, MeasuredLog, Member, Membership, Position,
-};
+use crate::cluster::{JoinError, Leaders, LevelKeeper, MeasuredLog, Member, Membership, Position};
 use crate::config::{BrokerSettings, ClusterSettings};
 use crate::metrics::Metrics;
 use crate::server::listen::polls::{Timed, Work};
@@ -43,27 +41,16 @@ const LEAVING: Duration = Duration::from_secs(3);
 pub(super) struct Pod {
     pub(super) connection: Connection,
     pub(super) founding: Founding,
-    epoch: Epoch,
     brokers: BrokerSettings,
     kept: KeptPositions,
     /// What is kept; `None`: it is with another key, and this pod takes no part.
     known: Option<Vec<Position>>,
-    /// What other pods have applied.
-    acknowledged: Vec<(u32, Position)>,
-    /// The time of the pods that are there, as of a moment.
-    time: Option<(u64, Instant)>,
-    /// The same by what they reckon.
-    reckoned: Option<(u64, Instant)>,
-    /// That of the brokers.
-    brokers_time: Option<(u64, Instant)>,
-    log: Arc<dyn CommitLog>,
-    writer: Writer,
+    /// What makes an engine a part of the cluster.
+    pub(super) membership: Membership,
     leases: Leases,
     leaders: Arc<Leaders>,
     pub(super) announcements: Announcements,
     pub(super) address: String,
-    /// The newest feature level of records that it understands.
-    level: u16,
     pub(super) metrics: Arc<Metrics>,
     pub(super) links: Arc<Links>,
     trimming: Trimming,
@@ -114,13 +101,13 @@ impl Pod {
         let pods = announcements.all().await?;
         let kept = KeptPositions::new(&connection, &founding, &seals).await?;
         let known = kept.open().await?;
-        let acknowledged = acknowledged(pods.iter()).collect();
-        let time = middle_time(pods.iter().map(|it| it.now_ms));
-        let time = time.map(|it| (it, Instant::now()));
-        let reckoned = middle_time(pods.iter().map(|it| it.reckoned_ms));
-        let reckoned = reckoned.map(|it| (it, Instant::now()));
+        let mut acknowledged: Vec<_> = acknowledged(pods.iter()).collect();
+        acknowledged.extend(lanes_of(known.as_deref().unwrap_or_default()));
+        let as_of_now = |ms| (ms, Instant::now());
+        let time = middle_time(pods.iter().map(|it| it.now_ms)).map(as_of_now);
+        let reckoned = middle_time(pods.iter().map(|it| it.reckoned_ms)).map(as_of_now);
         let brokers_time = brokers_time(&connection, &founding).await?;
-        let brokers_time = brokers_time.map(|it| (it, Instant::now()));
+        let brokers_time = brokers_time.map(as_of_now);
         let mut writer = [0; 16];
         getrandom::fill(&mut writer)?;
         let writer = Writer(writer);
@@ -151,25 +138,31 @@ impl Pod {
             is_gone: false,
             trimmed: Bounds::default(),
         };
-        Ok(Pod {
-            connection: connection.clone(),
-            epoch,
-            kept,
-            known,
-            brokers: brokers.clone(),
+        let membership = Membership {
+            log: Arc::new(MeasuredLog::new(log, Arc::clone(metrics))),
+            founding: founding.founding,
+            epoch: founding.epoch,
+            began: epoch.began,
             acknowledged,
             time,
             reckoned,
             brokers_time,
-            log: Arc::new(MeasuredLog::new(log, Arc::clone(metrics))),
+            level: settings.level.unwrap_or(Membership::NEWEST_LEVEL),
+            lanes: founding.lanes,
+            writer,
+        };
+        Ok(Pod {
+            connection: connection.clone(),
+            kept,
+            known,
+            brokers: brokers.clone(),
+            membership,
             trimming,
             founding,
-            writer,
             leases,
             leaders,
             announcements,
             address: settings.address.clone(),
-            level: settings.level.unwrap_or(Membership::NEWEST_LEVEL),
             metrics: Arc::clone(metrics),
             links,
         })
@@ -214,29 +207,10 @@ impl Pod {
     pub(super) fn state(&self) -> PodState {
         PodState {
             address: self.address.clone(),
-            writer: self.writer.to_string(),
+            writer: self.membership.writer.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            level: self.level,
+            level: self.membership.level,
             ..PodState::default()
-        }
-    }
-
-    /// What makes an engine a part of the cluster.
-    pub(super) fn membership(&self) -> Membership {
-        let mut acknowledged = self.acknowledged.clone();
-        acknowledged.extend(lanes_of(self.known.as_deref().unwrap_or_default()));
-        Membership {
-            log: Arc::clone(&self.log),
-            founding: self.founding.founding,
-            epoch: self.founding.epoch,
-            began: self.epoch.began.clone(),
-            acknowledged,
-            time: self.time,
-            reckoned: self.reckoned,
-            brokers_time: self.brokers_time,
-            level: self.level,
-            lanes: self.founding.lanes,
-            writer: self.writer,
         }
     }
 
@@ -276,7 +250,7 @@ impl Pod {
             fallen_behind: FallenBehind::default(),
             last_announced: LastAnnounced::default(),
             founding: self.founding,
-            levels: LevelKeeper::new(self.level),
+            levels: LevelKeeper::new(self.membership.level),
             member: member.clone(),
             app: Arc::clone(app),
             metrics: self.metrics,

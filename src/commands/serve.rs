@@ -158,7 +158,7 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
         },
     };
     let snapshots = settings.cluster.map(|it| it.snapshot_bytes_per_second);
-    let membership = pod.as_ref().map(Pod::membership);
+    let membership = pod.as_ref().map(|it| it.membership.clone());
     let offering = Arc::clone(&app);
     let opening = tokio::task::spawn_blocking(move || {
         let offered = (settings.backups, snapshots);

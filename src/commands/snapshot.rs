@@ -88,7 +88,7 @@ impl Pod {
         }
         loop {
             let rocks = Arc::new(spawn_blocking(open.clone()).await??);
-            let (membership, store) = (self.membership(), Arc::clone(&rocks));
+            let (membership, store) = (self.membership.clone(), Arc::clone(&rocks));
             let found = spawn_blocking(move || {
                 let store = PageStore::open(store).map_err(Failure::from)?;
                 let position = PodPosition::of(&membership, &store)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A pod's part in a cluster.
+#[derive(Clone)]
 pub struct Membership {
     /// The log that all pods share.
     pub log: Arc<dyn CommitLog>,
