@@ -9,7 +9,9 @@ use super::dump_memory::DumpMemory;
 use super::error::{EngineError, Overload, Result};
 use super::filters::{Filters, OpenFilter};
 use super::history::History;
-use super::idempotency::guard::{Answered, IdempotencyKey, IdempotentWrites, SideRecorder};
+use super::idempotency::guard::{
+    Answered, Begun, IdempotencyKey, IdempotentWrites, SideRecorder, no_sense,
+};
 use super::idempotency::imports::Imports;
 use super::idempotency::response::StoredResponse;
 use super::lane::submit::Submitter;
@@ -88,7 +90,15 @@ impl Engine {
     }
 
     /// Makes a write to the filter of that name, or with a key answers as it was
-    /// answered before: [`IdempotentWrites::once`].
+    /// answered before. `answer_bytes` is what its answer may take, and `answer_of`
+    /// knows the answers that are of its kind.
+    ///
+    /// An answer is about one filter, not about all that ever have its name:
+    /// without that filter it is no longer true. Only that it was removed is.
+    ///
+    /// # Errors
+    /// Those of the write; with a key also those of [`IdempotentWrites::begin`], and
+    /// [`EngineError::RetryFilterGone`] if its filter is gone.
     pub(super) async fn once<T, W>(
         &self,
         name: &FilterName,
@@ -100,22 +110,35 @@ impl Engine {
     where
         W: Future<Output = Result<T>>,
     {
-        let (filter_now, term) = (
-            || self.state.open(&self.caller, name),
-            self.state.term(name),
-        );
-        let writes = &self.state.idempotent_writes;
-        let outcome = writes
-            .once(
-                &self.caller,
-                key,
-                answer_bytes,
-                filter_now,
-                answer_of,
-                write,
-            )
-            .await;
-        self.confirmed(name, term, outcome).await
+        let (term, writes) = (self.state.term(name), &self.state.idempotent_writes);
+        let answering = async {
+            let recorder = match key {
+                None => None,
+                Some(key) => match Box::pin(writes.begin(&self.caller, key, answer_bytes)).await? {
+                    Begun::New(guard) => Some(SideRecorder::Response(guard)),
+                    Begun::Replayed(filter, answer) => {
+                        if answer != StoredResponse::Removed {
+                            let now = Box::pin(self.state.open(&self.caller, name)).await?;
+                            if now.is_none_or(|now| now.id != filter) {
+                                writes.count("filter_gone");
+                                return Err(EngineError::RetryFilterGone);
+                            }
+                        }
+                        writes.count("replayed");
+                        return Ok(Answered {
+                            answer: answer_of(answer).ok_or_else(no_sense)?,
+                            replayed: true,
+                        });
+                    }
+                },
+            };
+            Ok(Answered {
+                answer: write(recorder).await?,
+                replayed: false,
+            })
+        };
+        let answered = answering.await;
+        self.confirmed(name, term, answered).await
     }
 
     /// The filter of that name.

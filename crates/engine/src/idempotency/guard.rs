@@ -15,7 +15,6 @@ use super::response::StoredResponse;
 use crate::caller::Caller;
 use crate::clock::EngineClock;
 use crate::error::{EngineError, Result};
-use crate::filters::OpenFilter;
 use crate::metrics::Metrics;
 use crate::page::FilterId;
 use crate::share::{Permit, Resource, UsedUp};
@@ -67,7 +66,7 @@ pub(crate) struct IdempotentWrites {
 }
 
 /// How a write with a key begins.
-enum Begun {
+pub(crate) enum Begun {
     /// It was made before, to this filter, and answered so.
     Replayed(FilterId, StoredResponse),
     /// It was not.
@@ -96,59 +95,14 @@ impl IdempotentWrites {
         }
     }
 
-    /// Makes a write, or with a key answers as it was answered before.
-    /// `answer_bytes` is what its answer may take, `answer_of` knows the answers
-    /// that are of its kind, and `filter_now` the filter that has the name.
-    ///
-    /// An answer is about one filter, not about all that ever have its name:
-    /// without that filter it is no longer true. Only that it was removed is.
+    /// Finds out whether a write was made before. `answer_bytes` is what its answer may
+    /// take.
     ///
     /// # Errors
-    /// Those of the write. With a key also [`EngineError::RetryInFlight`] while
-    /// the first is on its way, [`EngineError::RetryConflict`] if that was
-    /// another request, [`EngineError::RetryFilterGone`] if its filter is gone,
+    /// [`EngineError::RetryInFlight`] while the first is on its way,
+    /// [`EngineError::RetryConflict`] if that was another request,
     /// [`EngineError::RetriesFull`] if no more answers can be kept.
-    pub(crate) async fn once<T, F, W>(
-        self: &Arc<Self>,
-        caller: &Caller,
-        key: Option<IdempotencyKey>,
-        answer_bytes: usize,
-        filter_now: impl FnOnce() -> F,
-        answer_of: impl FnOnce(StoredResponse) -> Option<T>,
-        write: impl FnOnce(Option<SideRecorder>) -> W,
-    ) -> Result<Answered<T>>
-    where
-        F: Future<Output = Result<Option<Arc<OpenFilter>>>>,
-        W: Future<Output = Result<T>>,
-    {
-        let recorder = match key {
-            None => None,
-            Some(key) => match Box::pin(self.begin(caller, key, answer_bytes)).await? {
-                Begun::New(guard) => Some(SideRecorder::Response(guard)),
-                Begun::Replayed(filter, answer) => {
-                    if answer != StoredResponse::Removed {
-                        let now = Box::pin(filter_now()).await?;
-                        if now.is_none_or(|now| now.id != filter) {
-                            self.count("filter_gone");
-                            return Err(EngineError::RetryFilterGone);
-                        }
-                    }
-                    self.count("replayed");
-                    return Ok(Answered {
-                        answer: answer_of(answer).ok_or_else(no_sense)?,
-                        replayed: true,
-                    });
-                }
-            },
-        };
-        Ok(Answered {
-            answer: write(recorder).await?,
-            replayed: false,
-        })
-    }
-
-    /// Finds out whether a write was made before.
-    async fn begin(
+    pub(crate) async fn begin(
         self: &Arc<Self>,
         caller: &Caller,
         key: IdempotencyKey,
@@ -309,7 +263,8 @@ impl IdempotentWrites {
         self.metrics.retry_bytes.set(self.bytes.held() as i64);
     }
 
-    fn count(&self, outcome: &str) {
+    /// Counts what became of a request with a key.
+    pub(crate) fn count(&self, outcome: &str) {
         self.metrics.retries.with_label_values(&[outcome]).inc();
     }
 }
@@ -403,6 +358,7 @@ impl SideRecorder {
     }
 }
 
-fn no_sense() -> StoreError {
+/// What is said of an answer that can't be read.
+pub(crate) fn no_sense() -> StoreError {
     StoreError::corrupt("an answer kept for a retry", "it makes no sense")
 }
