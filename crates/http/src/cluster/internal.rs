@@ -116,7 +116,7 @@ async fn post_snapshot(
     let snapshot = begun.await??;
     let bytes = snapshot.bytes();
     let body = stream::start(slot, move |pieces| {
-        if let Err(error) = snapshot.write(Sending::to(pieces)) {
+        if let Err(error) = snapshot.write(Sending(pieces)) {
             pieces.break_off(&error);
         }
     });
@@ -134,36 +134,16 @@ fn differs(unfit: Unfit) -> HttpError {
 }
 
 /// An archive as it goes out, in pieces.
-struct Sending<'a> {
-    pieces: &'a Pieces,
-    piece: Vec<u8>,
-}
-
-impl Sending<'_> {
-    fn to(pieces: &Pieces) -> Sending<'_> {
-        Sending {
-            pieces,
-            piece: Vec::with_capacity(PIECE_BYTES),
-        }
-    }
-}
+struct Sending<'a>(&'a Pieces);
 
 impl Write for Sending<'_> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let taken = buffer.len().min(PIECE_BYTES - self.piece.len());
-        let (now, _) = buffer.split_at(taken);
-        self.piece.extend_from_slice(now);
-        if self.piece.len() == PIECE_BYTES {
-            self.flush()?;
-        }
-        Ok(taken)
+        let (piece, _) = buffer.split_at(buffer.len().min(PIECE_BYTES));
+        self.0.send(piece.to_vec())?;
+        Ok(piece.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.piece.is_empty() {
-            return Ok(());
-        }
-        let next = Vec::with_capacity(PIECE_BYTES);
-        self.pieces.send(std::mem::replace(&mut self.piece, next))
+        Ok(())
     }
 }
