@@ -364,10 +364,7 @@ fn fresh_request_id() -> HeaderValue {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let hash = KEY.hash_one(number);
     let mut digits = *b"0123456789abcdef";
-    for (place, digit) in digits.iter_mut().zip((0..16).rev()) {
-        let value = (hash >> (4 * digit)) as u8 & 15;
-        *place = value + if value < 10 { b'0' } else { b'a' - 10 };
-    }
+    let _ = hex::encode_to_slice(hash.to_be_bytes(), &mut digits);
     HeaderValue::from_bytes(&digits).unwrap_or(HeaderValue::from_static("-"))
 }
 

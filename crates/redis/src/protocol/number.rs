@@ -6,30 +6,10 @@ pub(crate) const MAX_DIGITS: usize = 20;
 /// Reads an integer as redis' `string2ll`: digits, maybe a minus in front, no
 /// plus, no blank, no leading zero, within 64 bits.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
-    let (is_negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    if digits == b"0" {
-        return (!is_negative).then_some(0);
-    }
-    if digits.len() >= MAX_DIGITS || !matches!(digits.first(), Some(b'1'..=b'9')) {
-        return None;
-    }
-    let mut magnitude: i64 = 0;
-    for &digit in digits {
-        if !digit.is_ascii_digit() {
-            return None;
-        }
-        // Downwards, because there is one more negative number than positive ones.
-        magnitude = magnitude
-            .checked_mul(10)?
-            .checked_sub(i64::from(digit - b'0'))?;
-    }
-    match is_negative {
-        true => Some(magnitude),
-        false => magnitude.checked_neg(),
-    }
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let is_plain = text == b"0" || matches!(digits.first(), Some(b'1'..=b'9'));
+    let number = std::str::from_utf8(text).ok()?.parse().ok();
+    number.filter(|_| is_plain)
 }
 
 /// Appends a number in digits.
@@ -38,21 +18,7 @@ pub(crate) fn push(number: i64, out: &mut Vec<u8>) {
     if let Ok(digit @ 0..=9) = u8::try_from(number) {
         return out.push(b'0' + digit);
     }
-    let mut digits = [0; MAX_DIGITS];
-    let mut left = number.unsigned_abs();
-    let mut length = 0;
-    for place in digits.iter_mut().rev() {
-        *place = b'0' + (left % 10) as u8;
-        left /= 10;
-        length += 1;
-        if left == 0 {
-            break;
-        }
-    }
-    if number < 0 {
-        out.push(b'-');
-    }
-    out.extend(digits.iter().skip(MAX_DIGITS - length));
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 #[cfg(test)]
