@@ -26,15 +26,15 @@ pub struct FileWriter<S> {
     counters: Vec<u32>,
 }
 
-impl<S> FileWriter<S> {
+impl<S, E> FileWriter<S>
+where
+    S: FnMut(&[u8]) -> Result<(), E>,
+{
     /// Begins a file.
     ///
     /// # Errors
     /// Those of `put`.
-    pub fn new<E>(header: Header, mut put: S) -> Result<FileWriter<S>, E>
-    where
-        S: FnMut(&[u8]) -> Result<(), E>,
-    {
+    pub fn new(header: Header, mut put: S) -> Result<FileWriter<S>, E> {
         let begin = header.encode();
         put(&begin)?;
         let parts = &header.parts;
@@ -57,10 +57,7 @@ impl<S> FileWriter<S> {
     ///
     /// # Errors
     /// Those of `put`.
-    pub fn part<E>(header: Header, at: u64, mut put: S) -> Result<FileWriter<S>, E>
-    where
-        S: FnMut(&[u8]) -> Result<(), E>,
-    {
+    pub fn part(header: Header, at: u64, mut put: S) -> Result<FileWriter<S>, E> {
         let begin = header.encode();
         let rest = usize::try_from(at).ok().and_then(|at| begin.get(at..));
         put(rest.unwrap_or_default())?;
@@ -78,10 +75,7 @@ impl<S> FileWriter<S> {
     ///
     /// # Errors
     /// Those of `put`.
-    pub fn end_part<E>(mut self) -> Result<(), E>
-    where
-        S: FnMut(&[u8]) -> Result<(), E>,
-    {
+    pub fn end_part(mut self) -> Result<(), E> {
         self.zeros_up_to(self.header.parts.pages_end())
     }
 
@@ -90,15 +84,12 @@ impl<S> FileWriter<S> {
     ///
     /// # Errors
     /// Those of `put`.
-    pub fn page<E>(
+    pub fn page(
         &mut self,
         page: PageAddress,
         image: &[u8],
         counters: Option<&Counters>,
-    ) -> Result<(), E>
-    where
-        S: FnMut(&[u8]) -> Result<(), E>,
-    {
+    ) -> Result<(), E> {
         let Some((at, bytes)) = self.header.parts.page(page) else {
             return Ok(());
         };
@@ -131,9 +122,8 @@ impl<S> FileWriter<S> {
     ///
     /// # Errors
     /// Those of `put`; or there are not as many counters as were announced.
-    pub fn end_pages<E>(&mut self) -> Result<(), E>
+    pub fn end_pages(&mut self) -> Result<(), E>
     where
-        S: FnMut(&[u8]) -> Result<(), E>,
         E: From<FileError>,
     {
         let Parts {
@@ -172,10 +162,7 @@ impl<S> FileWriter<S> {
     ///
     /// # Errors
     /// Those of `put`.
-    pub fn counters<E>(&mut self, page: PageAddress, counters: &Counters) -> Result<(), E>
-    where
-        S: FnMut(&[u8]) -> Result<(), E>,
-    {
+    pub fn counters(&mut self, page: PageAddress, counters: &Counters) -> Result<(), E> {
         if self.header.window.is_some() {
             return Ok(());
         }
@@ -191,20 +178,14 @@ impl<S> FileWriter<S> {
     ///
     /// # Errors
     /// Those of `put`.
-    pub fn finish<E>(mut self) -> Result<[u8; 32], E>
-    where
-        S: FnMut(&[u8]) -> Result<(), E>,
-    {
+    pub fn finish(mut self) -> Result<[u8; 32], E> {
         self.zeros_up_to(self.header.parts.sums_at)?;
         let (end, digest) = self.sums.map(Sums::finish).unwrap_or_default();
         (self.put)(&end)?;
         Ok(digest)
     }
 
-    fn numbers<E>(&mut self, numbers: impl Iterator<Item = u64>) -> Result<(), E>
-    where
-        S: FnMut(&[u8]) -> Result<(), E>,
-    {
+    fn numbers(&mut self, numbers: impl Iterator<Item = u64>) -> Result<(), E> {
         let mut piece = Vec::with_capacity(BLOCK_BYTES);
         for number in numbers {
             piece.extend_from_slice(&number.to_le_bytes());
@@ -216,10 +197,7 @@ impl<S> FileWriter<S> {
         self.bytes(&piece)
     }
 
-    fn zeros_up_to<E>(&mut self, end: u64) -> Result<(), E>
-    where
-        S: FnMut(&[u8]) -> Result<(), E>,
-    {
+    fn zeros_up_to(&mut self, end: u64) -> Result<(), E> {
         while let Some(missing @ 1..) = end.checked_sub(self.at) {
             let now = usize::try_from(missing).map_or(BLOCK_BYTES, |it| it.min(BLOCK_BYTES));
             self.bytes(ZEROS.get(..now).unwrap_or(&ZEROS))?;
@@ -227,10 +205,7 @@ impl<S> FileWriter<S> {
         Ok(())
     }
 
-    fn bytes<E>(&mut self, bytes: &[u8]) -> Result<(), E>
-    where
-        S: FnMut(&[u8]) -> Result<(), E>,
-    {
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), E> {
         if let Some(sums) = &mut self.sums {
             sums.update(bytes);
         }
