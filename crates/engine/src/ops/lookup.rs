@@ -9,6 +9,7 @@
 
 use crate::answer::{LookupAnswer, LookupFilters, LookupMode};
 use crate::batch::ItemBatch;
+use crate::caller::Caller;
 use crate::chain::read::GROUP;
 use crate::cuckoo::hash::{HashId, ItemHash};
 use crate::error::{EngineError, Overload, Result};
@@ -18,7 +19,7 @@ use crate::match_bits::MatchBitSet;
 use crate::name::FilterName;
 use crate::pages::{Images, WordsRead};
 use crate::reader::{Exists, Groups, PAGES_PER_LOAD, PublishedWords, Reshapes, all_pages};
-use crate::state::Engine;
+use crate::state::{Engine, EngineState};
 use crate::store::{PageStore, StoreError};
 use crate::ttl::list_live;
 use std::ops::Range;
@@ -250,7 +251,8 @@ impl SoFar {
 
 /// One pass over some filters and all items.
 struct Sweep<'a> {
-    engine: &'a Engine,
+    state: &'a EngineState,
+    caller: &'a Caller,
     filters: &'a [Arc<OpenFilter>],
     asked: Asked<'a>,
     /// How each filter hashes the items.
@@ -285,7 +287,8 @@ impl<'a> Sweep<'a> {
             by_filter.push(of_items);
         }
         Ok(Sweep {
-            engine,
+            state: &engine.state,
+            caller: &engine.caller,
             filters,
             asked,
             hashes: by_filter,
@@ -315,7 +318,7 @@ impl<'a> Sweep<'a> {
                 if spent >= PROBES_PER_TURN {
                     spent = 0;
                     tokio::task::yield_now().await;
-                    self.engine.caller.check()?;
+                    self.caller.check()?;
                 }
             }
             first = turn.end;
@@ -342,12 +345,9 @@ impl<'a> Sweep<'a> {
         };
         let view = open.view.load_full();
         let images = Images::default();
-        let exists = self
-            .asked
-            .question
-            .at(&view, || self.engine.state.clock.now_ms());
-        let mut groups = Groups::new(&self.engine.state.cache, open, &view);
-        let mut words = PublishedWords::new(&self.engine.state.cache, open, &view, &images);
+        let exists = self.asked.question.at(&view, || self.state.clock.now_ms());
+        let mut groups = Groups::new(&self.state.cache, open, &view);
+        let mut words = PublishedWords::new(&self.state.cache, open, &view, &images);
         let (mut pairs, mut hashes) = (Vec::new(), Vec::new());
         let mut next = items.start;
         while next < items.end && self.cold_pages < PAGES_PER_LOAD {
@@ -404,7 +404,7 @@ impl<'a> Sweep<'a> {
             if open.is_empty() {
                 return Ok(());
             }
-            self.engine.caller.check()?;
+            self.caller.check()?;
             open = self.read_and_ask(open, round).await?;
             round += 1;
         }
@@ -428,10 +428,9 @@ impl<'a> Sweep<'a> {
             wanted.push((view, pages));
         }
         let read = self
-            .engine
             .state
             .cold_pages
-            .read(&self.engine.caller, wanted, round)
+            .read(self.caller, wanted, round)
             .await?;
         let mut overtaken = Vec::new();
         for pairs in by_filter() {
@@ -440,11 +439,7 @@ impl<'a> Sweep<'a> {
                 continue;
             };
             let mut open = pairs.to_vec();
-            let _held = self
-                .engine
-                .state
-                .cold_pages
-                .hold_publications(filter, round);
+            let _held = self.state.cold_pages.hold_publications(filter, round);
             self.ask_each(&mut open, &read.images);
             overtaken.append(&mut open);
         }
@@ -460,11 +455,8 @@ impl<'a> Sweep<'a> {
         loop {
             // As it is now: pages may have been split while others were read.
             let view = filter.view.load();
-            let mut words = PublishedWords::new(&self.engine.state.cache, filter, &view, images);
-            let exists = self
-                .asked
-                .question
-                .at(&view, || self.engine.state.clock.now_ms());
+            let mut words = PublishedWords::new(&self.state.cache, filter, &view, images);
+            let exists = self.asked.question.at(&view, || self.state.clock.now_ms());
             open.retain(|&pair| {
                 let found = self.hash_of(pair).map(|hash| words.settle(exists, hash));
                 if found == Some(Some(true)) {
@@ -510,8 +502,8 @@ impl<'a> Sweep<'a> {
     }
 
     fn count(&self, cached_pages: u64, retries: u64) {
-        self.engine.state.cached_reads.inc_by(cached_pages);
-        self.engine.state.metrics.read_retries.inc_by(retries);
+        self.state.cached_reads.inc_by(cached_pages);
+        self.state.metrics.read_retries.inc_by(retries);
     }
 }
 
