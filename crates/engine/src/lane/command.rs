@@ -396,21 +396,7 @@ impl Outcome {
             Outcome::Stale => "stale",
             Outcome::NotDue => "not_due",
             Outcome::NeedsPages(_) => "needs_pages",
-            Outcome::Created(..)
-            | Outcome::Adopted(_)
-            | Outcome::Staged(_)
-            | Outcome::GivenUp
-            | Outcome::Removed
-            | Outcome::Described(_)
-            | Outcome::CompactionBegun(_)
-            | Outcome::Compacted(_)
-            | Outcome::CompactionEnded(_)
-            | Outcome::Passed
-            | Outcome::Added(_)
-            | Outcome::Deleted(_)
-            | Outcome::Replaced(_)
-            | Outcome::Swept(_)
-            | Outcome::Stepped(_) => "applied",
+            _ => "applied",
         }
     }
 
