@@ -9,7 +9,7 @@
 //! An answer is kept as long as its request says, a day at most, and all of them
 //! are bounded in bytes; nothing is dropped early to make room.
 
-use super::ends::{Ends, Filled};
+use super::ends::Ends;
 use super::imports::ImportStep;
 use super::response::StoredResponse;
 use crate::caller::Caller;
@@ -214,14 +214,11 @@ impl IdempotentWrites {
             self.count("full");
             match used_up {
                 UsedUp::All { bound } => {
-                    let Filled {
-                        lasting,
-                        first_ends_in,
-                    } = self.ends.filled(now_ms);
+                    let filled = self.ends.filled(now_ms);
                     EngineError::RetriesFull {
                         bound,
-                        lasting,
-                        first_ends_in,
+                        lasting: filled.lasting,
+                        first_ends_in: filled.first_ends_in,
                     }
                 }
                 UsedUp::Share { held, bound } | UsedUp::Most { held, most: bound } => {

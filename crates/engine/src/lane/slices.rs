@@ -16,6 +16,7 @@ use crate::cuckoo::kick::KickSearch;
 use crate::error::EngineError;
 use crate::filters::OpenFilter;
 use crate::pages::DrainPins;
+use std::mem;
 use std::sync::Arc;
 
 /// Words and counters that one plan may change: its redo record is bounded by them, and the
@@ -93,44 +94,33 @@ impl Lane {
             plan.answer(Ok(Outcome::Stale));
             return Sliced::Ended(None);
         }
-        let SlicedPlan {
-            request,
-            turn,
-            mut target,
-            mut pins,
-            stage,
-        } = *plan;
-        let (stage, spent) = match stage {
-            Stage::Begun(begun) => {
+        let mut plan = *plan;
+        let (stage, spent) = match plan.stage {
+            Stage::Begun(mut begun) => {
                 let spent_before = begun.partial.spent();
-                let (begun, pace) =
-                    self.plan_items(&request.command, &mut target, &mut pins, *begun, search);
+                let (command, pins) = (&plan.request.command, &mut plan.pins);
+                let pace = self.plan_items(command, &mut plan.target, pins, &mut begun, search);
                 let spent = begun.partial.spent() - spent_before;
-                (self.bounded(begun, pace, &target, &pins), spent)
+                (self.bounded(begun, pace, &plan.target, pins), spent)
             }
             Stage::Planned(planned) => {
                 let words = planned.encoding.words().min(ENCODED_AT_ONCE);
-                let stage = planned.encode(ENCODED_AT_ONCE, &request.command);
+                let stage = planned.encode(ENCODED_AT_ONCE, &plan.request.command);
                 (Ok(stage), words as u64 * ENCODED_WORD)
             }
             Stage::Encoded(encoded, came) => {
                 let words = encoded.words() as u64;
-                self.queue.charge(&turn, words * COMMITTED_WORD);
-                let owner = target.filter.owner.as_ref();
-                return Sliced::Ended(self.commit_encoded(request, owner, pins, encoded, came));
+                self.queue.charge(&plan.turn, words * COMMITTED_WORD);
+                let (owner, pins) = (plan.target.filter.owner.as_ref(), plan.pins);
+                let ended = self.commit_encoded(plan.request, owner, pins, encoded, came);
+                return Sliced::Ended(ended);
             }
         };
-        self.queue.charge(&turn, spent);
+        self.queue.charge(&plan.turn, spent);
         match stage {
-            Ok(stage) => Sliced::More(Box::new(SlicedPlan {
-                request,
-                turn,
-                target,
-                pins,
-                stage,
-            })),
+            Ok(stage) => Sliced::More(Box::new(SlicedPlan { stage, ..plan })),
             Err(refusal) => {
-                request.answer(refusal);
+                plan.request.answer(refusal);
                 Sliced::Ended(None)
             }
         }
@@ -138,15 +128,9 @@ impl Lane {
 
     /// Commits a plan at once.
     pub(super) fn commit_small(&self, plan: SmallPlan) -> Option<InDoubt> {
-        let SmallPlan {
-            request,
-            target,
-            pins,
-            planned,
-        } = plan;
-        let (encoded, came) = planned.encode_all(&request.command);
-        let owner = target.filter.owner.as_ref();
-        self.commit_encoded(request, owner, pins, encoded, came)
+        let (encoded, came) = plan.planned.encode_all(&plan.request.command);
+        let owner = plan.target.filter.owner.as_ref();
+        self.commit_encoded(plan.request, owner, plan.pins, encoded, came)
     }
 
     /// Plans items until a slice is spent.
@@ -155,61 +139,47 @@ impl Lane {
         command: &Command,
         target: &mut PlannedFilter,
         pins: &mut DrainPins,
-        mut begun: BegunPlan,
+        begun: &mut BegunPlan,
         search: &mut KickSearch,
-    ) -> (BegunPlan, Pace) {
+    ) -> Pace {
         let view = Arc::clone(&target.view);
         let mut words = LaneWords::new(&self.cache, &view, pins, self.max_pages);
-        words.missing = begun.missing;
+        words.missing = mem::take(&mut begun.missing);
         let until = begun.partial.spent() + SLICE_UNITS;
-        let mut planner = Planner::resume(begun.partial, target.input(), &mut words, search);
+        let partial = mem::take(&mut begun.partial);
+        let mut planner = Planner::resume(partial, target.input(), &mut words, search);
         planner.at(command.now_ms());
         let pace = begun.work.go_on(command.hashes(), &mut planner, until);
-        let (chain, partial) = planner.suspend();
-        let missing = words.missing;
-        target.chain = chain;
-        let work = begun.work;
-        let begun = BegunPlan {
-            partial,
-            work,
-            missing,
-        };
-        (begun, pace)
+        (target.chain, begun.partial) = planner.suspend();
+        begun.missing = words.missing;
+        pace
     }
 
     /// How far a plan came. `Err`: it takes more than it may, or needs pages that
     /// are not there.
     fn bounded(
         &self,
-        begun: BegunPlan,
+        begun: Box<BegunPlan>,
         pace: Pace,
         target: &PlannedFilter,
         pins: &DrainPins,
     ) -> Result<Stage, Answer> {
-        let BegunPlan {
-            partial,
-            work,
-            missing,
-        } = begun;
-        let pages = pins.held() + target.new_pages(partial.overlay());
-        if missing.over || pages > self.max_pages {
+        let pages = pins.held() + target.new_pages(begun.partial.overlay());
+        if begun.missing.over || pages > self.max_pages {
             return Err(Err(self.too_many_pages(pages.max(self.max_pages + 1))));
         }
-        if partial.changed_words() > MAX_CHANGED_WORDS {
+        if begun.partial.changed_words() > MAX_CHANGED_WORDS {
             return Err(Err(EngineError::TooManyWords {
-                items: work.done(),
+                items: begun.work.done(),
                 bound: MAX_CHANGED_WORDS,
             }));
         }
         if pace == Pace::Spent {
-            return Ok(Stage::Begun(Box::new(BegunPlan {
-                partial,
-                work,
-                missing,
-            })));
+            return Ok(Stage::Begun(begun));
         }
-        let spent = partial.spent();
-        match partial.finish(target.chain.clone()) {
+        let begun = *begun;
+        let spent = begun.partial.spent();
+        match begun.partial.finish(target.chain.clone()) {
             Some(plan) => Ok(Stage::Planned(Box::new(PlannedChanges {
                 encoding: Encoding::of(
                     PlannedFilter {
@@ -221,14 +191,14 @@ impl Lane {
                 ),
                 spent,
                 came: PlanOutcome {
-                    outcome: work.into_outcome(),
+                    outcome: begun.work.into_outcome(),
                     stats: plan.stats,
                     futile: plan.futile,
                 },
             }))),
             None => {
                 self.metrics.commands_requeued.inc();
-                let missing = missing.pages.into_iter().collect();
+                let missing = begun.missing.pages.into_iter().collect();
                 Err(Ok(Outcome::NeedsPages(missing)))
             }
         }
@@ -262,24 +232,19 @@ impl Lane {
             request.answer(Err(refusal));
             return None;
         }
-        let PlanOutcome {
-            outcome,
-            stats,
-            futile,
-        } = came;
         if let Some(filter) = &request.filter {
-            filter.note_searches(futile);
+            filter.note_searches(came.futile);
         }
         self.count_reads(&pins);
         // The pages stay pinned until it is done.
         let _pins = pins;
-        let stats = [stats];
+        let stats = [came.stats];
         if let Command::Create(create) = &request.command {
             let create = create.clone();
-            return self.commit_creation(request, create, encoded, outcome, &stats);
+            return self.commit_creation(request, create, encoded, came.outcome, &stats);
         }
         let items = request.command.items();
-        self.commit_planned(vec![(request, outcome)], encoded, |changes| {
+        self.commit_planned(vec![(request, came.outcome)], encoded, |changes| {
             self.record(&stats, items, changes);
         })
     }
