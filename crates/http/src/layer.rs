@@ -46,17 +46,12 @@ pub(crate) trait Middleware: Send + Sync + 'static {
 }
 
 /// The layer of a middleware.
+#[derive(Clone)]
 pub(crate) struct MiddlewareLayer<M>(Arc<M>);
 
 impl<M> MiddlewareLayer<M> {
     pub(crate) fn new(middleware: M) -> MiddlewareLayer<M> {
         MiddlewareLayer(Arc::new(middleware))
-    }
-}
-
-impl<M> Clone for MiddlewareLayer<M> {
-    fn clone(&self) -> Self {
-        MiddlewareLayer(Arc::clone(&self.0))
     }
 }
 
@@ -72,19 +67,11 @@ impl<M, S> Layer<S> for MiddlewareLayer<M> {
 }
 
 /// A service behind a middleware.
+#[derive(Clone)]
 pub(crate) struct MiddlewareService<M, S> {
     middleware: Arc<M>,
     /// Shared, because routes are copied more often than they are asked.
     inner: Arc<S>,
-}
-
-impl<M, S> Clone for MiddlewareService<M, S> {
-    fn clone(&self) -> Self {
-        MiddlewareService {
-            middleware: Arc::clone(&self.middleware),
-            inner: Arc::clone(&self.inner),
-        }
-    }
 }
 
 impl<M: Middleware, S: InnerService> Service<Request> for MiddlewareService<M, S> {

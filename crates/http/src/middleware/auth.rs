@@ -32,6 +32,7 @@ use std::sync::Arc;
 const METRICS: &str = "/metrics";
 
 /// The layer. See the module.
+#[derive(Clone)]
 pub(crate) struct AuthLayer {
     pub(crate) app: Arc<App>,
     pub(crate) operations: Arc<Operations>,

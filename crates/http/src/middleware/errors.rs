@@ -41,6 +41,7 @@ const UNMATCHED: &str = "unmatched";
 const OTHER_METHOD: &str = "other";
 
 /// The outermost layer. See the module.
+#[derive(Clone)]
 pub(crate) struct ErrorLayer {
     pub(crate) app: Arc<App>,
     pub(crate) transport: Transport,
