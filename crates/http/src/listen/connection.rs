@@ -19,7 +19,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use prometheus::{IntCounter, IntGauge};
+use prometheus::IntCounter;
+use scopeguard::guard;
 use std::convert::Infallible;
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -88,7 +89,7 @@ impl Connection {
     async fn serve(mut self, stream: TcpStream, link: Arc<Link>) {
         let metrics = Arc::clone(&self.app.metrics);
         metrics.http_connections.inc();
-        let _open = OpenConnection(metrics.http_connections.clone());
+        let _open = guard(metrics.http_connections.clone(), |it| it.dec());
         // Answers are small and written at once: waiting to fill a segment
         // would only add to the latency. Without it the answer comes as well.
         let _ = stream.set_nodelay(true);
@@ -193,15 +194,6 @@ fn counted(
         written.inc_by(bytes.len() as u64);
         bytes
     })
-}
-
-/// Counts a connection as open while it lives.
-struct OpenConnection(IntGauge);
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
 }
 
 fn is_timeout(ended: &Result<(), hyper::Error>) -> bool {

@@ -25,6 +25,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
+use scopeguard::guard;
 use std::convert::Infallible;
 use std::error::Error;
 use std::hash::{BuildHasher, RandomState};
@@ -103,7 +104,8 @@ impl ErrorLayer {
             let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
 
             app.metrics.http_in_flight.inc();
-            let in_flight = InFlight(app);
+            // Also when the client goes away in the middle of the request.
+            let in_flight = guard(&app.metrics.http_in_flight, |it| it.dec());
             let (hosts, uri, headers) = (&app.access.hosts, request.uri(), request.headers());
             let is_in_cluster = app.cluster().is_some();
             let mut response = match origin::check(hosts, self.transport, uri, headers) {
@@ -222,15 +224,6 @@ fn whole_answer(app: &App, error: &HttpError, request_id: &str) -> Vec<u8> {
         retry.unwrap_or_default(),
     )
     .into_bytes()
-}
-
-/// Counts down even when the client goes away in the middle of a request.
-struct InFlight<'a>(&'a App);
-
-impl Drop for InFlight<'_> {
-    fn drop(&mut self) {
-        self.0.metrics.http_in_flight.dec();
-    }
 }
 
 /// How long the rest of a refused body is read on: not for as long as usual
