@@ -47,10 +47,7 @@ pub(super) fn run(options: &BuildOptions) -> Result<(), Failure> {
         is_json: options.ndjson,
         value_bits: Some(chain.params().value_bits().into()).filter(|&it| it > 0),
     };
-    let mode = match options.only_if_absent {
-        true => AddMode::OnlyIfAbsent,
-        false => AddMode::Always,
-    };
+    let mode = AddMode::of(options.only_if_absent);
     let (chain, pages) = fill(chain, mode, &lines, &options.lists, &bar)?;
     bar.set_message("writing");
     write(&options.output, chain, &pages, || bar.finish_and_clear())

@@ -12,6 +12,16 @@ pub enum AddMode {
     OnlyIfAbsent,
 }
 
+impl AddMode {
+    /// What who asks for it, or does not, wants.
+    pub fn of(only_if_absent: bool) -> AddMode {
+        match only_if_absent {
+            true => AddMode::OnlyIfAbsent,
+            false => AddMode::Always,
+        }
+    }
+}
+
 /// What became of one added item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum AddResult {

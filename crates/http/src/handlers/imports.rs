@@ -171,10 +171,7 @@ impl Options {
         Ok(Options {
             id: ImportId::parse(id).ok_or_else(|| bad_id(&excerpt(id)))?,
             first_line,
-            mode: match query.switch("only_if_absent")? {
-                true => AddMode::OnlyIfAbsent,
-                false => AddMode::Always,
-            },
+            mode: AddMode::of(query.switch("only_if_absent")?),
         })
     }
 }

@@ -168,10 +168,7 @@ impl BatchBody {
             }
             BatchField::Where => self.batch.condition = Some(condition(value.get(), in_body)?),
             BatchField::OnlyIfAbsent => {
-                self.batch.options.mode = match flag()? {
-                    true => AddMode::OnlyIfAbsent,
-                    false => AddMode::Always,
-                };
+                self.batch.options.mode = AddMode::of(flag()?);
             }
             BatchField::Filters => self.look_up_in(field, lookup::named(value)?)?,
             BatchField::Prefix => self.look_up_in(field, lookup::prefix(value)?)?,

@@ -70,10 +70,7 @@ pub(crate) fn line_options(kind: BatchKind, uri: &Uri) -> Result<LineOptions> {
 
 /// The options of an add.
 fn add_options(kind: BatchKind, query: &Query<'_>) -> Result<AddOptions> {
-    let mode = match query.switch("only_if_absent")? {
-        true => AddMode::OnlyIfAbsent,
-        false => AddMode::Always,
-    };
+    let mode = AddMode::of(query.switch("only_if_absent")?);
     if kind == BatchKind::AddValues {
         return Ok(AddOptions { mode, create: None });
     }
