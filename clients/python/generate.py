@@ -20,7 +20,7 @@ REQUESTS = ("FilterFields",)
 # Requests that the client builds itself.
 INTERNAL = (
     "AddBody", "AddValuesBody", "EntriesBody", "CheckBody", "FilterChanges", "ItemsBody", "ListValuesBody", "LookupBody",
-    "ReplaceValuesBody",
+    "MergeBody", "ReplaceValuesBody",
 )
 
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "object": "dict[str, Any]"}

@@ -48,6 +48,13 @@ impl Keyed {
         token
     }
 
+    /// Makes a key, which may not export.
+    pub(crate) fn add_without_export(&self, name: &str, scope: Scope) -> Token {
+        let token = add(&self.folder, name, scope, false, None);
+        self.ring.reload().unwrap();
+        token
+    }
+
     /// Has a key expire so long from now; `None`: never.
     pub(crate) fn set_expiry(&self, name: &str, from_now: Option<Duration>) {
         let path = self.folder.path().join("keys.json");

@@ -39,6 +39,7 @@ mod listening;
 mod lookup;
 #[path = "../../crates/pages/tests/memory/mod.rs"]
 mod memory;
+mod merge;
 mod no_shares;
 mod ops;
 mod origin;

@@ -181,6 +181,18 @@ class Calls(Served):
         self.assertRegex(copy.compact().status_url, "compaction$")
         self.assertIn(copy.compaction().state, ("running", "complete", "done"))
 
+    def test_siblings_are_merged_and_strangers_refused(self):
+        client = self.client()
+        client.filter("monday").create(capacity=100)
+        for name in ("tuesday", "wednesday"):
+            client.filter(name).add_many([name, "ada"], create={"sibling_of": "monday"})
+        self.assertEqual(client.filter("monday").merge("tuesday", "wednesday").items, 4)
+        self.assertEqual(client.filter("monday").count("ada"), 2)
+        client.filter("stranger").create(capacity=100)
+        with self.assertRaises(cuckood.ProblemError) as refused:
+            client.filter("monday").merge("stranger")
+        self.assertEqual(refused.exception.code, "not_siblings")
+
     def test_every_error_has_its_class_and_code(self):
         client = self.client()
         with self.assertRaises(cuckood.FilterNotFound) as missing:

@@ -138,6 +138,7 @@ impl World {
         made.chains();
         made.values(&world);
         made.others(many);
+        made.siblings(many);
         made.dumps(&mut world, redis);
         world.backup = made.backup();
         world
@@ -245,6 +246,18 @@ impl Made<'_> {
         let window = json!({"capacity": 250_000, "window_seconds": 316_224_000});
         self.put("window", window.to_string());
         self.add("window/items", lines(many, 0));
+    }
+
+    /// Filters that take as much memory to be merged as one API key may have.
+    fn siblings(&self, many: usize) {
+        let united = json!({"capacity": 6 * many, "fingerprint_bits": 12});
+        self.put("united", united.to_string());
+        self.put("sibling", json!({"sibling_of": "united"}).to_string());
+        for key in ["united/items", "sibling/items"] {
+            for n in 0..6 {
+                self.add(key, lines(many, n * many));
+            }
+        }
     }
 
     fn dumps(&self, world: &mut World, redis: u16) {

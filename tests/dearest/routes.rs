@@ -152,6 +152,17 @@ fn of_dumps() -> Vec<Form> {
                 it.body("application/octet-stream", world.dump.clone())
             },
         ),
+        each(
+            "POST /filters/{key}/merge",
+            "of equal ones",
+            8,
+            |_, it, n| {
+                let body = r#"{"from": ["sibling"]}"#.to_owned();
+                let it = it.at("united").json(body);
+                if n == 0 { it.once(n) } else { it }
+            },
+        )
+        .among_the_worst(),
         Form::request("PUT /filters/{key}/dump", "of RedisBloom", |world, it| {
             let it = it.at("bloom").query("replace=true");
             it.body(

@@ -31,6 +31,7 @@ mod listening;
 mod lookup;
 #[path = "../../crates/pages/tests/memory/mod.rs"]
 mod memory;
+mod merge;
 #[path = "../../crates/pages/tests/metered/mod.rs"]
 mod metered;
 mod model;

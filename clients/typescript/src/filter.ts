@@ -329,6 +329,14 @@ export class Filter {
     }
   }
 
+  /**
+   * Makes the filter the union of itself and others, which stay as they are. They must be
+   * siblings, created with `sibling_of`; else the code is `not_siblings`.
+   */
+  async merge(others: readonly string[], options: ChangeOptions = {}): Promise<FilterBody> {
+    return this.#transport.change("POST", `${this.#path}/merge`, { from: others }, options);
+  }
+
   /** Starts to remove the newest sub-filters, after many deletes. */
   async compact(options: ChangeOptions = {}): Promise<CompactionBegunBody> {
     return this.#transport.change("POST", `${this.#path}/compact`, undefined, options);

@@ -105,6 +105,8 @@ codes! {
     HeadTimeout: 408, Never, "head_timeout", "The head of the request arrived too slowly"
         => "the head of the request was not complete in time; send it without pauses";
     FilterDiffers: 409, Never, "filter_differs", "The filter exists with other parameters";
+    NotSiblings: 409, Never, "not_siblings", "The filters are no siblings"
+        => "the filter visitors can't be merged: the keys of their hashes differ: only siblings can be merged, which are created with sibling_of, or built with --sibling-of";
     FilterTaken: 409, Never, "filter_taken", "A filter with this key exists"
         => "a filter with this key exists; set replace=true to replace it, or choose another key";
     BackupRunning: 409, Never, "backup_running", "A backup is running";

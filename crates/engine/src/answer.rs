@@ -246,6 +246,9 @@ pub struct NewFilter {
     /// Seconds after which it ends, 1 to
     /// [`MAX_TTL_SECONDS`](super::MAX_TTL_SECONDS); `None`: never.
     pub ttl_seconds: Option<u64>,
+    /// The filter with which it can be merged: what that was asked to be, with the same
+    /// key of its hash.
+    pub sibling_of: Option<FilterName>,
     /// Whether one that is there is of no use: that answer is not kept for
     /// retries.
     pub must_be_new: bool,

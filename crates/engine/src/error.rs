@@ -5,6 +5,7 @@ use super::name::FilterName;
 use super::row_refusal::{RowRefusal, ValueField};
 use super::shared::Halt;
 use crate::chain::params::{Attributes, FilterParams, ParamsError};
+use crate::chain::union::UnionError;
 use crate::codes::Code;
 use crate::share::UsedUp;
 use crate::store::StoreError;
@@ -50,6 +51,9 @@ pub enum Overload {
     /// Filters are replaced while a lookup asks them, again and again.
     #[error("filters are replaced faster than they can be looked up in")]
     FiltersReplaced,
+    /// The memory of request bodies, of which a merge takes a part.
+    #[error("other requests take the memory that the merge needs (--max-buffered-bytes)")]
+    Bodies,
 }
 
 /// How to need less room for stored answers.
@@ -70,6 +74,22 @@ pub enum EngineError {
     /// The parameters break limits.
     #[error("{}", refused(.0))]
     InvalidParams(Vec<ParamsError>),
+    /// The filter and another can't become one.
+    #[error("the filter {with} can't be merged: {why}")]
+    NotMerged {
+        /// The other.
+        with: FilterName,
+        /// Why not.
+        why: UnionError,
+    },
+    /// A merge takes more memory than all of them may.
+    #[error(
+        "the merge takes {bytes} bytes of memory, and --max-buffered-bytes allows fewer; start the server with more, or merge dumps of the filters (cuckood merge)"
+    )]
+    MergeTooLarge {
+        /// Bytes that it takes.
+        bytes: u64,
+    },
     /// The filter's items have values, or rows, and none was given; or the other way
     /// round.
     #[error("{}", instead(holds))]
@@ -365,6 +385,11 @@ impl EngineError {
             | EngineError::ValueTooLarge { .. }
             | EngineError::RowRefused(_)
             | EngineError::BeyondWindow { .. } => Code::InvalidFields,
+            EngineError::NotMerged { why, .. } => match why {
+                UnionError::Full(_) => Code::FilterTooLarge,
+                UnionError::Damaged(_) | UnionError::Contents => Code::StorageFailed,
+                _ => Code::NotSiblings,
+            },
             EngineError::NotForThisFilter { .. }
             | EngineError::ItemsExpire
             | EngineError::NoAttributes
@@ -379,6 +404,7 @@ impl EngineError {
             | EngineError::TooManyProbes { .. }
             | EngineError::TooManyValues { .. }
             | EngineError::TooManyWords { .. }
+            | EngineError::MergeTooLarge { .. }
             | EngineError::TooLargeForLog { .. } => Code::TooCostly,
             EngineError::OverQuota { .. } => Code::OverQuota,
             EngineError::TooManyFiltersInAll { .. } => Code::TooManyFilters,

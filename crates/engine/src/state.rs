@@ -52,7 +52,7 @@ pub struct Engine {
 pub type Pace = Box<dyn FnMut() -> ControlFlow<()> + Send>;
 
 /// As fast as it goes, to the end.
-pub(super) fn unpaced() -> Pace {
+fn unpaced() -> Pace {
     Box::new(|| ControlFlow::Continue(()))
 }
 
@@ -71,6 +71,16 @@ impl Engine {
     pub fn paced(mut self, paces: impl Fn() -> Pace + Send + Sync + 'static) -> Engine {
         self.paces = Some(Arc::new(paces));
         self
+    }
+
+    /// At which pace it reads a filter as a whole now: as long as its caller waits.
+    pub(super) fn pace(&self) -> Pace {
+        let mut paced = self.paces.as_ref().map_or_else(unpaced, |paces| paces());
+        let caller = self.caller.clone();
+        Box::new(move || match caller.check() {
+            Ok(()) => paced(),
+            Err(_) => ControlFlow::Break(()),
+        })
     }
 
     /// The same for the same caller, who has this turn among large requests.

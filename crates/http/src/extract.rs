@@ -210,6 +210,9 @@ impl Sent {
                 Ok(batch)
             };
             let mut batch = parsed(bytes, parse).await?;
+            if let Some(wanted) = &batch.options.create {
+                check_sibling(parts.extensions.get(), wanted)?;
+            }
             // The items hold as much memory as their body until they are answered,
             // and what is known of each beside its bytes.
             batch.memory = memory;
@@ -235,8 +238,19 @@ impl Sent {
     /// # Errors
     /// Everything that can be wrong with a body.
     pub(crate) async fn fields(self) -> Result<(NewFilter, Option<IdempotencyKey>)> {
-        self.json_body(true, |json| parse::new_filter(json, ""))
-            .await
+        let caller = self.request.extensions().get().cloned();
+        let fields = self.json_body(true, |json| parse::new_filter(json, ""));
+        let (wanted, key) = fields.await?;
+        check_sibling(caller.as_ref(), &wanted)?;
+        Ok((wanted, key))
+    }
+
+    /// Reads with which filters another is to be merged.
+    ///
+    /// # Errors
+    /// Everything that can be wrong with a body.
+    pub(crate) async fn merged(self) -> Result<(Vec<FilterName>, Option<IdempotencyKey>)> {
+        self.json_body(false, parse::merged).await
     }
 
     /// Reads what a filter is to be changed to.
@@ -289,6 +303,27 @@ impl Sent {
         let parse =
             move |json: &Bytes| Ok((parse(json)?, keyed.map(|keyed| keyed.with_body(json))));
         parsed(bytes, parse).await
+    }
+}
+
+/// Refuses a filter with the secret key of another one's hash that the caller may not
+/// have.
+fn check_sibling(caller: Option<&Principal>, wanted: &NewFilter) -> Result<()> {
+    if let (Some(caller), Some(sibling)) = (caller, &wanted.sibling_of) {
+        caller.needs_export()?;
+        check_covers(caller, sibling)?;
+    }
+    Ok(())
+}
+
+/// # Errors
+/// The caller's key is not for this filter.
+pub(crate) fn check_covers(caller: &Principal, name: &FilterName) -> Result<()> {
+    match caller.prefix() {
+        Some(prefix) if !prefix.covers(name.as_str()) => Err(HttpError::FilterForbidden {
+            prefix: prefix.to_string(),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@ use super::assets::{Asset, Assets};
 use super::cluster::{commands, internal};
 use super::handlers::{
     backups, caller, clock, compaction, dumps, filters, history, imports, items, locate, lookup,
-    operations, preview, values,
+    merge, operations, preview, values,
 };
 use super::layer::MiddlewareLayer;
 use super::media::JSON;
@@ -95,6 +95,7 @@ fn with_filters(table: RouteTable) -> RouteTable {
         .route(POST, "/preview", READ.narrowed(), preview::preview_filter)
         .route(GET, "/filters/{key}/dump", READ.exporting(), dumps::dump_filter)
         .route(PUT, "/filters/{key}/dump", WRITE.audited("restore_filter"), dumps::restore_filter)
+        .route(POST, "/filters/{key}/merge", WRITE.audited("merge_filter"), merge::merge_filter)
         .route(POST, "/filters/{key}/compact", ADMIN.audited("compact_filter"), compaction::compact_filter)
         .route(GET, "/filters/{key}/compaction", READ, compaction::get_compaction)
 }
@@ -267,6 +268,7 @@ mod tests {
                 "POST /filters/{key}/import",
                 "POST /filters/{key}/items",
                 "POST /filters/{key}/items/delete",
+                "POST /filters/{key}/merge",
                 "POST /filters/{key}/values",
                 "POST /filters/{key}/values/delete",
                 "POST /filters/{key}/values/replace",

@@ -83,6 +83,18 @@ test("a filter moves by its dump", async () => {
   assert.ok((await target.compaction()).asked_for);
 });
 
+test("siblings are merged and strangers refused", async () => {
+  const monday = client.filter("monday");
+  await monday.create({ capacity: 100 });
+  for (const key of ["tuesday", "wednesday"]) {
+    await client.filter(key).addMany([key, "ada"], { create: { sibling_of: "monday" } });
+  }
+  assert.equal((await monday.merge(["tuesday", "wednesday"])).items, 4);
+  assert.equal(await monday.count("ada"), 2);
+  await client.filter("stranger").create({ capacity: 100 });
+  await assert.rejects(monday.merge(["stranger"]), { code: "not_siblings" });
+});
+
 test("every error has its class and code", async () => {
   const missing = await client.filter("nothing").exists("a").catch((error: unknown) => error);
   assert.ok(missing instanceof FilterNotFound);

@@ -584,6 +584,10 @@ class FilterFields(TypedDict, total=False):
     """`paged`: how many times its capacity the filter may have and keep its error rate. More growth takes wider
     slots. Left out: 64, or 8192 without a capacity, or what the slots keep if that is less; 1 with expansion
     0."""
+    sibling_of: str
+    """A filter with which this one can be merged: it is made as that one was, with the same secret key of its
+    hash. The other fields but `ttl_seconds` are left out, or are those of that filter. The API key needs the
+    right `export`, or the scope `admin`."""
     ttl_seconds: int | timedelta
     """Seconds until the filter expires, 1 to 3162240000; left out = it does not expire."""
     value_bits: int

@@ -656,6 +656,10 @@ export type FilterFields = {
      */
     promised_growth?: number;
     /**
+     * A filter with which this one can be merged: it is made as that one was, with the same secret key of its hash. The other fields but `ttl_seconds` are left out, or are those of that filter. The API key needs the right `export`, or the scope `admin`.
+     */
+    sibling_of?: string;
+    /**
      * Seconds until the filter expires, 1 to 3162240000; left out = it does not expire.
      */
     ttl_seconds?: number;
@@ -977,6 +981,13 @@ export type LookupBody = {
      * Of filters with a window: whether the item was seen within the last so many seconds, rounded up to the resolution of the window; at most the window. Left out: within the window.
      */
     within_seconds?: number;
+};
+
+/**
+ * The filters to merge into the filter of the path.
+ */
+export type MergeBody = {
+    from: Array<string>;
 };
 
 /**

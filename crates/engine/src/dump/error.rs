@@ -117,6 +117,21 @@ impl RestoreError {
     }
 }
 
+/// Of a filter that did not come from elsewhere: it is as it should be.
+impl From<RestoreError> for EngineError {
+    fn from(error: RestoreError) -> EngineError {
+        match error {
+            RestoreError::Refused(error) => error,
+            RestoreError::DiskShort(short) => short.into(),
+            RestoreError::Store(error) => error.into(),
+            other => EngineError::from(StoreError::Corrupt {
+                what: "a filter in memory".to_owned(),
+                reason: other.to_string(),
+            }),
+        }
+    }
+}
+
 fn refused(error: &StoreError) -> &'static str {
     match error.is_disk_full() {
         true => {

@@ -15,8 +15,10 @@ use crate::caller::Caller;
 use crate::chain::address::PageAddress;
 use crate::chain::contents::Contents;
 use crate::chain::meta::{Chain, ForeignChain};
+use crate::chain::resident::Pages;
 use crate::error::EngineError;
 use crate::filters::OpenFilter;
+use crate::idempotency::guard::SideRecorder;
 use crate::name::FilterName;
 use crate::page::{FilterId, PageId, PageIndex};
 use crate::quota::{Quota, Reservation};
@@ -68,6 +70,26 @@ impl Intake {
         stager.finish()
     }
 
+    /// Takes in a filter that splits pages, all of which are in memory.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub(crate) fn pages(self, chain: Chain, pages: &Pages) -> Result<StagedFilter, RestoreError> {
+        let promise = self.ask(chain.slot_bytes())?;
+        let count = chain.sub_filter(0).map_or(0, |it| it.layout.pages());
+        let mut stager = Stager::begin(&self, promise, chain)?;
+        for page in 0..count {
+            let at = PageAddress { sub: 0, page };
+            let (words, counters) = (pages.words(at).unwrap_or_default(), pages.counters(at));
+            if counters.is_some() || words.iter().any(|&it| it != 0) {
+                let mut image = words.iter().flat_map(|it| it.to_le_bytes()).collect();
+                counters.into_iter().for_each(|it| it.encode(&mut image));
+                stager.page(at, image)?;
+            }
+        }
+        stager.finish()
+    }
+
     /// Has its room promised.
     fn promise(&self, chain: &Chain) -> Result<Promise, RestoreError> {
         let (bytes, bound) = (chain.slot_bytes(), self.max_filter_bytes());
@@ -81,6 +103,10 @@ impl Intake {
         if sub_filters > bound {
             return Err(RestoreError::TooLong { sub_filters, bound });
         }
+        self.ask(bytes)
+    }
+
+    fn ask(&self, bytes: u64) -> Result<Promise, RestoreError> {
         let (replaced, key) = (self.in_place_of.as_ref(), self.caller.key.as_ref());
         let promise = Promise::ask(&self.state.quota, key, replaced, bytes);
         promise.map_err(RestoreError::Refused)
@@ -218,6 +244,8 @@ pub struct StagedFilter {
     pub(crate) chain: Chain,
     pub(crate) pages: StagedPages,
     pub(crate) promise: Promise,
+    /// Keeps what is answered once it has its name.
+    pub(crate) recorder: Option<SideRecorder>,
 }
 
 /// Room that was promised before the first page was written.
@@ -341,6 +369,7 @@ impl Stager {
             promise: self.promise,
             chain: self.chain,
             pages: self.pages,
+            recorder: None,
         })
     }
 

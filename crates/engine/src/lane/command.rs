@@ -407,14 +407,15 @@ impl Outcome {
                 ReplyWith::Results => StoredResponse::Added(Runs::of(results)),
                 ReplyWith::Description => StoredResponse::Filter(filter.clone()),
             },
-            Outcome::Described(filter) => StoredResponse::Filter(filter.clone()),
+            Outcome::Adopted(filter) | Outcome::Described(filter) => {
+                StoredResponse::Filter(filter.clone())
+            }
             Outcome::Removed => StoredResponse::Removed,
             Outcome::Added(results) => StoredResponse::Added(Runs::of(results)),
             Outcome::Deleted(results) => StoredResponse::Deleted(Runs::of(results)),
             Outcome::Replaced(results) => StoredResponse::Replaced(Runs::of(results)),
             Outcome::CompactionBegun(closed) => StoredResponse::CompactionBegun(*closed),
-            Outcome::Adopted(_)
-            | Outcome::Staged(_)
+            Outcome::Staged(_)
             | Outcome::GivenUp
             | Outcome::Compacted(_)
             | Outcome::CompactionEnded(_)

@@ -113,6 +113,7 @@ impl Request {
             (SideRecorder::Response(guard), outcome) => {
                 let (filter, reply_with) = match &self.command {
                     Command::Create(create) => (create.id, create.reply_with),
+                    Command::Adopt(adopt) => (adopt.id, ReplyWith::Description),
                     _ => (self.filter.as_ref()?.id, ReplyWith::Results),
                 };
                 Some(guard.side_record(filter, &outcome.response(reply_with)?))

@@ -4,8 +4,8 @@ use crate::answer::{AddMode, Created, FilterInfo, FilterPreview, NewFilter};
 use crate::batch::ItemBatch;
 use crate::chain::forecast::forecast;
 use crate::chain::meta::{Chain, Lineage};
-use crate::chain::params::{Difference, FilterParams};
-use crate::cuckoo::hash::HashKey;
+use crate::chain::params::{Difference, FilterParams, ParamsError};
+use crate::cuckoo::hash::{HashId, HashKey};
 use crate::error::{EngineError, Result, too_many_pages_to_number};
 use crate::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::idempotency::response::{Origin, StoredResponse};
@@ -13,7 +13,7 @@ use crate::lane::command::{Command, Create, Outcome, ReplyWith};
 use crate::lane::submit::hash_items;
 use crate::name::FilterName;
 use crate::ops::filters::describe;
-use crate::state::{Engine, EngineState};
+use crate::state::Engine;
 use crate::store::StoreError;
 use crate::ttl;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub(super) struct ResolvedFilter {
     pub(super) params: FilterParams,
     ttl_seconds: Option<u64>,
+    /// Whose hash it has.
+    sibling: Option<Chain>,
 }
 
 /// A filter to be made, with its first items.
@@ -55,7 +57,7 @@ impl Engine {
             _ => None,
         };
         let create = |recorder: Option<SideRecorder>| async move {
-            let new = state.resolve_new(wanted)?;
+            let new = self.resolve_new(wanted).await?;
             loop {
                 let term = state.term(name);
                 let Some(filter) = self.state.open(&self.caller, name).await? else {
@@ -75,7 +77,16 @@ impl Engine {
                 };
                 let sizes = self.sizes(&filter).await?;
                 let info = describe(&filter, sizes, state.clock.now_ms());
-                let differences = differences(&info, wanted);
+                let mut differences = differences(&info, wanted);
+                if let Some((of, sibling)) = wanted.sibling_of.as_ref().zip(new.sibling.as_ref())
+                    && sibling.may_unite(&filter.view.load().chain).is_err()
+                {
+                    differences.push(Difference {
+                        field: "sibling_of",
+                        requested: of.to_string(),
+                        existing: "a hash, pages or slots of its own".to_owned(),
+                    });
+                }
                 if !differences.is_empty() {
                     self.confirm(name, term).await?;
                     return Ok(Created::Differs(info, differences));
@@ -104,8 +115,8 @@ impl Engine {
     /// # Errors
     /// Those of a creation: [`EngineError::InvalidParams`],
     /// [`EngineError::OverQuota`].
-    pub fn preview_filter(&self, wanted: &NewFilter) -> Result<FilterPreview> {
-        let new = self.state.resolve_new(wanted)?;
+    pub async fn preview_filter(&self, wanted: &NewFilter) -> Result<FilterPreview> {
+        let new = self.resolve_new(wanted).await?;
         self.state
             .quota
             .check_new(self.caller.key.as_ref(), new.params.first_bytes())?;
@@ -133,7 +144,11 @@ impl Engine {
             .quota
             .take_new(caller.key.as_ref(), params.first_bytes())?;
         state.make_room(caller).await?;
-        let (hash_key, lineage) = (HashKey(random()?), Lineage(random()?));
+        let hash_key = match new.filter.sibling.as_ref().map(Chain::hash_id) {
+            Some(HashId::SipHash13(key)) => key,
+            _ => HashKey(random()?),
+        };
+        let lineage = Lineage(random()?);
         let items = match Chain::new(params.clone(), hash_key, 0) {
             Some(empty) => hash_items(caller, &empty, new.items).await?,
             None => Arc::from([]),
@@ -155,13 +170,19 @@ impl Engine {
             .submit_new(caller, command, recorder, reservation)
             .await
     }
-}
 
-impl EngineState {
     /// Checks what a filter is to be, whether it is there or not.
-    pub(super) fn resolve_new(&self, wanted: &NewFilter) -> Result<ResolvedFilter> {
-        let params = FilterParams::resolve(&wanted.params, &self.defaults)
-            .map_err(EngineError::InvalidParams)?;
+    pub(super) async fn resolve_new(&self, wanted: &NewFilter) -> Result<ResolvedFilter> {
+        let sibling = match &wanted.sibling_of {
+            None => None,
+            // Seldom, and larger than all else that this future holds.
+            Some(name) => Some(Box::pin(self.sibling(name, wanted)).await?),
+        };
+        let params = match &sibling {
+            Some(sibling) => sibling.params().clone(),
+            None => FilterParams::resolve(&wanted.params, &self.state.defaults)
+                .map_err(EngineError::InvalidParams)?,
+        };
         if !params.can_be_numbered() {
             return Err(too_many_pages_to_number(&params));
         }
@@ -169,7 +190,29 @@ impl EngineState {
         Ok(ResolvedFilter {
             params,
             ttl_seconds: wanted.ttl_seconds,
+            sibling,
         })
+    }
+
+    /// The filter of that name, which one with those fields can be a sibling of.
+    async fn sibling(&self, name: &FilterName, wanted: &NewFilter) -> Result<Chain> {
+        let sibling = self.find(name).await?.view.load().chain.clone();
+        let may_unite = sibling.may_unite(&sibling);
+        may_unite.map_err(|why| EngineError::NotMerged {
+            with: name.clone(),
+            why,
+        })?;
+        let differ = sibling.params().differences(&wanted.params).into_iter();
+        let refused = differ.map(|it| ParamsError {
+            field: it.field,
+            given: it.requested,
+            allowed: format!("{}, as {name} has it; leave it out", it.existing),
+        });
+        let refused: Vec<_> = refused.collect();
+        match refused.is_empty() {
+            true => Ok(sibling),
+            false => Err(EngineError::InvalidParams(refused)),
+        }
     }
 }
 

@@ -210,10 +210,10 @@ impl Engine {
             // Should the caller be gone before the outcome comes, the lane has the
             // pages, or the next start reclaims them.
             staged.pages.hand_over(true);
-            let outcome = self
-                .state
-                .lanes
-                .submit_new(caller, command, None, reservation)
+            let recorder = staged.recorder.as_ref();
+            let lanes = &self.state.lanes;
+            let outcome = lanes
+                .submit_new(caller, command, recorder, reservation)
                 .await;
             staged.pages.hand_over(match &outcome {
                 Ok(outcome) => matches!(outcome, Outcome::Adopted(_)),

@@ -38,8 +38,10 @@ impl Engine {
     ) -> Result<Answered<Vec<AddResult>>> {
         let state = &self.state;
         let add = |recorder: Option<SideRecorder>| async move {
-            let new = options.create.as_ref();
-            let new = new.map(|wanted| state.resolve_new(wanted)).transpose()?;
+            let new = match &options.create {
+                Some(wanted) => Some(self.resolve_new(wanted).await?),
+                None => None,
+            };
             loop {
                 let outcome = match (self.state.open(&self.caller, name).await?, &new) {
                     (Some(filter), _) => {

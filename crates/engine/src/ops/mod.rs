@@ -12,6 +12,7 @@
 //! | `filters` | describe, list and remove filters, set their time to live |
 //! | `names` | count names of filters, and list them |
 //! | `compaction` | compact a filter, and say how far that is |
+//! | `merge` | make a filter the union of itself and others |
 //! | `imports` | streams of items of any length |
 //! | `slots` | hand out the slots of a filter, part by part |
 //! | `dumps` | dump a filter, take one in, and give it its name |
@@ -26,6 +27,7 @@ mod items;
 mod lanes;
 mod locate;
 mod lookup;
+mod merge;
 pub(super) mod names;
 pub(super) mod slots;
 pub(super) mod values;

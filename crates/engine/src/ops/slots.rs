@@ -16,9 +16,8 @@ use crate::filters::{FilterView, OpenFilter};
 use crate::name::FilterName;
 use crate::pages::WordsRead;
 use crate::reader::PublishedWords;
-use crate::state::{Engine, Pace, unpaced};
+use crate::state::Engine;
 use crate::threads::run_blocking;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Bytes of slots that are read at once.
@@ -158,12 +157,7 @@ impl Engine {
     ) -> Result<(Placement, H)> {
         let (store, share) = (Arc::clone(&self.state.store), self.state.dump_memory.take());
         let (id, view) = (filter.id, Arc::clone(view));
-        let mut paced = self.paces.as_ref().map_or_else(unpaced, |paces| paces());
-        let caller = self.caller.clone();
-        let mut pace: Pace = Box::new(move || match caller.check() {
-            Ok(()) => paced(),
-            Err(_) => ControlFlow::Break(()),
-        });
+        let mut pace = self.pace();
         let placing = move || {
             let (view, chain) = (store.snapshot(), &view.chain);
             let placed = placed::place(&view, id, chain, share.entries(), &mut pace);

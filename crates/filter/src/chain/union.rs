@@ -27,7 +27,9 @@ pub enum UnionError {
     #[error("filters whose items expire can't be merged")]
     Window,
     /// The keys of their hashes differ.
-    #[error("the keys of their hashes differ: only siblings can be merged")]
+    #[error(
+        "the keys of their hashes differ: only siblings can be merged, which are created with sibling_of, or built with --sibling-of"
+    )]
     Key,
     /// They differ in something else.
     #[error("{} is {} in one and {} in the other", .0.field, .0.existing, .0.requested)]

@@ -13,6 +13,7 @@
 //! | `lookup` | `/lookup` |
 //! | `imports` | `/filters/{key}/import`, `…/imports`, `…/imports/{id}` |
 //! | `dumps` | `/filters/{key}/dump` |
+//! | `merge` | `/filters/{key}/merge` |
 //! | `compaction` | `/filters/{key}/compact`, `…/compaction` |
 //! | `backups` | `/admin/backups` and what is under it |
 //! | `clock` | `/admin/clock`, `/admin/clock/confirm` |
@@ -32,6 +33,7 @@ pub(super) mod imports;
 pub(super) mod items;
 pub(super) mod locate;
 pub(super) mod lookup;
+pub(super) mod merge;
 pub(super) mod operations;
 pub(super) mod preview;
 pub(super) mod values;

@@ -176,6 +176,6 @@ pub(crate) fn example() -> serde_json::Value {
 /// `POST /preview`.
 pub(crate) async fn preview_filter(CallerEngine(engine): CallerEngine, sent: Sent) -> Result {
     let (wanted, _) = sent.fields().await?;
-    let preview = engine.preview_filter(&wanted)?;
+    let preview = engine.preview_filter(&wanted).await?;
     json(&PreviewBody::from(&preview))
 }

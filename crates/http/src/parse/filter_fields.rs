@@ -6,11 +6,12 @@
 pub(super) mod schema;
 
 use super::attributes;
+use crate::bounds::key_in_words;
 use crate::chain::params::{
     LayoutKind, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, MAX_PROMISED_GROWTH,
     MAX_VALUE_BITS, MAX_VALUES_PER_ITEM, MAX_WINDOW_SECONDS, MIN_ERROR_RATE,
 };
-use crate::engine::{MAX_TTL_SECONDS, NewFilter};
+use crate::engine::{FilterName, MAX_TTL_SECONDS, NewFilter};
 
 /// A field of a filter.
 pub(super) struct FilterField {
@@ -37,6 +38,8 @@ enum Takes {
     Layout,
     /// A list of attributes.
     Attributes,
+    /// The key of a filter.
+    Filter,
 }
 
 /// Where an integer is put.
@@ -44,7 +47,7 @@ type IntegerOf = fn(&mut NewFilter) -> &mut Option<u64>;
 
 /// All of them.
 #[rustfmt::skip]
-pub(super) static FILTER_FIELDS: [FilterField; 15] = [
+pub(super) static FILTER_FIELDS: [FilterField; 16] = [
     integer("capacity", [1, MAX_CAPACITY], |filter| &mut filter.params.capacity),
     field("error_rate", Takes::Rate),
     field("fingerprint_bits", Takes::OneOf {
@@ -63,6 +66,7 @@ pub(super) static FILTER_FIELDS: [FilterField; 15] = [
     integer("expansion", [0, MAX_EXPANSION], |filter| &mut filter.params.expansion),
     integer("max_expansions", [0, u16::MAX as u64], |filter| &mut filter.params.max_expansions),
     TTL_SECONDS,
+    field("sibling_of", Takes::Filter),
 ];
 
 /// When it ends: the one field that can be changed.
@@ -86,7 +90,7 @@ const fn field(name: &'static str, takes: Takes) -> FilterField {
 }
 
 /// Their names.
-pub(super) fn filter_field_names() -> [&'static str; 15] {
+pub(super) fn filter_field_names() -> [&'static str; 16] {
     FILTER_FIELDS.each_ref().map(|field| field.name)
 }
 
@@ -119,7 +123,7 @@ impl FilterField {
     /// Says what is allowed.
     pub(super) fn set_to_text(&self, filter: &mut NewFilter, text: &str) -> Result<(), String> {
         let value = match self.takes {
-            Takes::Layout => Scalar::Quoted(text),
+            Takes::Layout | Takes::Filter => Scalar::Quoted(text),
             _ => Scalar::Bare(text),
         };
         self.set(filter, value).map_err(|refused| refused.allowed)
@@ -153,6 +157,13 @@ impl FilterField {
                     Scalar::Bare(_) => None,
                 };
                 filter.params.layout.is_some()
+            }
+            Takes::Filter => {
+                filter.sibling_of = match value {
+                    Scalar::Quoted(text) => FilterName::parse(text).ok(),
+                    Scalar::Bare(_) => None,
+                };
+                filter.sibling_of.is_some()
             }
             Takes::Attributes => {
                 if let Scalar::Bare(json) = value {
@@ -189,7 +200,7 @@ impl FilterField {
                     .error_rate
                     .is_none_or(|it| range.contains(&it))
             }
-            Takes::Layout | Takes::Attributes => true,
+            Takes::Layout | Takes::Attributes | Takes::Filter => true,
         }
     }
 
@@ -209,6 +220,7 @@ impl FilterField {
                 names.join(" or ")
             }
             Takes::Attributes => attributes::ALLOWED.to_owned(),
+            Takes::Filter => key_in_words(),
         }
     }
 }

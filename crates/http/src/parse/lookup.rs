@@ -1,9 +1,10 @@
-//! Which filters a lookup asks, in JSON.
+//! Which filters a lookup asks, or a merge takes in, in JSON.
 
 use super::{given, json_error, string};
 use crate::bounds::key_in_words;
 use crate::engine::{FilterName, LookupFilters};
 use crate::problem::{HttpError, Result};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 
@@ -12,19 +13,55 @@ use std::collections::HashSet;
 /// # Errors
 /// It is no list of keys, or names one twice.
 pub(super) fn named(value: &RawValue) -> Result<LookupFilters> {
-    let listed: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|error| {
-        json_error(
-            &error,
-            value.get().as_bytes(),
-            "/filters",
-            "an array of keys",
-        )
-    })?;
+    names(value, "/filters").map(LookupFilters::Named)
+}
+
+/// Filters that one request merges into another, at most.
+const MAX_MERGED: usize = 16;
+
+/// The filters to merge into the filter of the path.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub(crate) struct MergeBody {
+    /// Keys of the other filters; each once.
+    #[cfg_attr(test, schema(schema_with = merged_keys))]
+    from: Box<RawValue>,
+}
+
+#[cfg(test)]
+fn merged_keys() -> utoipa::openapi::schema::ArrayBuilder {
+    let keys = crate::schemas::strict::keys().min_items(Some(1));
+    keys.max_items(Some(MAX_MERGED))
+}
+
+/// The filters of the body of a merge.
+///
+/// # Errors
+/// It is none, or names none, too many, or one twice.
+pub(crate) fn merged(json: &[u8]) -> Result<Vec<FilterName>> {
+    let body: MergeBody = serde_json::from_slice(json)
+        .map_err(|error| json_error(&error, json, "", "an object with the field from alone"))?;
+    let from = names(&body.from, "/from")?;
+    match from.len() {
+        1..=MAX_MERGED => Ok(from),
+        given => Err(HttpError::field(
+            "/from".to_owned(),
+            format!("an array of {given}"),
+            format!("1 to {MAX_MERGED} keys; merge more in further requests"),
+        )),
+    }
+}
+
+/// The keys of a list at that pointer, in its order.
+fn names(value: &RawValue, at: &str) -> Result<Vec<FilterName>> {
+    let listed: Vec<&RawValue> = serde_json::from_str(value.get())
+        .map_err(|error| json_error(&error, value.get().as_bytes(), at, "an array of keys"))?;
     let mut names = Vec::with_capacity(listed.len());
     let mut seen = HashSet::with_capacity(listed.len());
     for (index, value) in listed.into_iter().enumerate() {
         let refuse = |given: String, allowed: &str| {
-            HttpError::field(format!("/filters/{index}"), given, allowed)
+            HttpError::field(format!("{at}/{index}"), given, allowed)
         };
         let name = string(value)
             .and_then(|text| FilterName::parse(&text).ok())
@@ -34,7 +71,7 @@ pub(super) fn named(value: &RawValue) -> Result<LookupFilters> {
         }
         names.push(name);
     }
-    Ok(LookupFilters::Named(names))
+    Ok(names)
 }
 
 /// The filters whose keys start with a text; the empty one is all of them.

@@ -48,6 +48,9 @@ pub(crate) use filter_fields::schema::{FilterChanges, FilterFields};
 pub(crate) use json::json_batch;
 pub(crate) use line_options::{LineOptions, lately_or_where, line_options};
 pub(crate) use lines::text_batch;
+#[cfg(test)]
+pub(crate) use lookup::MergeBody;
+pub(crate) use lookup::merged;
 
 use places::{Refusals, given, pointer, string};
 use visitors::kind_of;

@@ -12,6 +12,7 @@ const SCOPES: &str = "
     DELETE /filters/{key} admin
     POST /filters/{key}/items write
     POST /filters/{key}/items/delete write
+    POST /filters/{key}/merge write
     POST /filters/{key}/import write
     GET /filters/{key}/imports read
     GET /filters/{key}/imports/{id} read

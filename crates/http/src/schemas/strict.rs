@@ -2,7 +2,8 @@
 
 use super::text;
 use crate::engine::MAX_NAME_LENGTH;
-use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type};
 
 /// A text of a bounded length.
 pub(crate) fn text_of(shortest: usize, longest: usize) -> ObjectBuilder {
@@ -15,6 +16,13 @@ pub(crate) fn key() -> ObjectBuilder {
     text_of(1, MAX_NAME_LENGTH).pattern(Some(
         "^([!-\\-/-~]|[!-\\-/-~][!-~]|[!-~][!-\\-/-~]|[!-~]{3,})$",
     ))
+}
+
+/// Keys of filters, each once.
+pub(crate) fn keys() -> ArrayBuilder {
+    ArrayBuilder::new()
+        .items(RefOr::T(Schema::from(key())))
+        .unique_items(true)
 }
 
 /// The name of an import.

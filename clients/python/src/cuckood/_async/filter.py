@@ -292,6 +292,14 @@ class AsyncFilter:
         except ImportNotFound:
             return None
 
+    async def merge(self, *others: str, idempotency_key: str | None = None) -> FilterBody:
+        """Makes the filter the union of itself and others, which stay as they are.
+
+        They must be siblings, created with `sibling_of`; else the code is `not_siblings`.
+        """
+        answer = await self._transport.change("POST", f"{self._path}/merge", {"from": others}, idempotency_key)
+        return FilterBody.from_json(answer)
+
     async def compact(self, *, idempotency_key: str | None = None) -> CompactionBegunBody:
         """Starts to remove the newest sub-filters, after many deletes."""
         answer = await self._transport.change("POST", f"{self._path}/compact", None, idempotency_key)

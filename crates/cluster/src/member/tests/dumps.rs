@@ -141,6 +141,34 @@ async fn a_restored_filter_of_any_kind_is_the_same_on_all_pods_and_goes_on_there
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn merged_filters_are_the_same_on_all_pods_and_go_on_there() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    filled(&leader, "f", 0, 6_000).await;
+    let wanted = NewFilter {
+        sibling_of: Some(name("f")),
+        ..NewFilter::default()
+    };
+    // The key of the hash is in the record, as any other.
+    let (f, g) = (name("f"), name("g"));
+    leader.create_filter(&g, &wanted, None).await.unwrap();
+    add(&leader, "g", 4_000..9_000, None).await.unwrap();
+    cluster.check_equal().await;
+    let merged = leader.merge(&g, &[f], |_| Ok(()), None).await.unwrap();
+    assert_eq!(merged.answer.items, 11_000);
+    cluster.check_equal().await;
+    wait_until_nothing_is_staged(&cluster);
+    cluster.lead_all(1);
+    let leader = cluster.pods[1].engine.clone();
+    add(&leader, "g", 20_000..20_100, None).await.unwrap();
+    cluster.check_equal().await;
+    let items = batch(0..9_000);
+    let found = cluster.pods[2].engine.exists(&g, &items).await.unwrap();
+    assert!(found.iter().all(|&it| it));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_filter_of_redisbloom_is_the_same_on_all_pods() {
     let mut cluster = quiet_cluster();
     cluster.lead_all(0);

@@ -53,6 +53,13 @@ impl Chain {
         chain
     }
 
+    /// The chain where a filter may take so many bytes.
+    #[must_use]
+    pub fn with_max_filter_bytes(mut self, max_filter_bytes: u64) -> Chain {
+        self.params = self.params.with_max_filter_bytes(max_filter_bytes);
+        self
+    }
+
     /// Reads what [`encode`](Self::encode) made of a
     /// [`portable`](Self::portable) chain, for a server where a filter may
     /// take so many bytes.
@@ -60,7 +67,7 @@ impl Chain {
     /// # Errors
     /// Another version, or bytes that are no such chain.
     pub fn from_portable(bytes: &[u8], max_filter_bytes: u64) -> Result<Chain, MetaError> {
-        let mut chain = Chain::decode(bytes)?;
+        let chain = Chain::decode(bytes)?;
         if chain.portable().encode() != bytes {
             return Err(MetaError::Corrupt("it is not as it would be written"));
         }
@@ -69,9 +76,7 @@ impl Chain {
                 "it was created at a time that no date shows",
             ));
         }
-        chain = chain.portable();
-        chain.params = chain.params.with_max_filter_bytes(max_filter_bytes);
-        Ok(chain)
+        Ok(chain.portable().with_max_filter_bytes(max_filter_bytes))
     }
 
     /// A chain of the layout `classic` that another program made, none of its

@@ -47,7 +47,9 @@ fn whole(operation: &str) -> Option<Value> {
     let (compaction_begun, compaction) = compaction::examples();
     let (import, imports) = imports::examples();
     Some(match operation {
-        "put_filter" | "get_filter" | "restore_filter" => filter_body::filter_example(),
+        "put_filter" | "get_filter" | "restore_filter" | "merge_filter" => {
+            filter_body::filter_example()
+        }
         "patch_filter" => filter_body::ending_example(),
         "list_filters" => filters::list_example(),
         "get_filter_history" => history::example(),

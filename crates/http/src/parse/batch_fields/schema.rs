@@ -9,7 +9,7 @@ use crate::chain::params::MAX_WINDOW_SECONDS;
 use crate::parse::condition::MAX_LISTED_LABELS;
 use crate::parse::filter_fields::schema::FilterFields;
 use crate::schemas::one_of;
-use crate::schemas::strict::{closed_object, key, prefix};
+use crate::schemas::strict::{closed_object, keys, prefix};
 use serde_json::json;
 use utoipa::openapi::schema::{AnyOfBuilder, Array, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
@@ -51,9 +51,7 @@ impl BatchField {
             ),
             // What the filter is created with if it is missing.
             Create => Ref::from_schema_name(FilterFields::name()).into(),
-            Filters => ArrayBuilder::new()
-                .items(RefOr::T(Schema::from(key())))
-                .unique_items(true)
+            Filters => keys()
                 .description(Some(
                     "Keys of the filters to ask, in this order; each once. Either this or `prefix`.",
                 ))

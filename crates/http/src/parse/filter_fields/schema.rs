@@ -5,7 +5,7 @@ use crate::chain::params::{LayoutKind, MAX_ERROR_RATE, MIN_ERROR_RATE};
 use crate::engine::MAX_TTL_SECONDS;
 use crate::parse::attributes;
 use crate::schemas::one_of;
-use crate::schemas::strict::closed_object;
+use crate::schemas::strict::{closed_object, key};
 use serde_json::{Value, json};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type};
@@ -30,6 +30,7 @@ fn said(name: &str) -> (Value, &'static str) {
         "expansion" => (json!(2), "`classic`: how much larger each further sub-filter is; rounded up to a power of two. `paged` grows page by page, whatever the number. 0 = the filter never grows. Left out: 2 for `paged`, 1 for `classic`."),
         "max_expansions" => (json!(32), "`classic`: largest number of sub-filters beyond the first; `paged`: of doublings."),
         "ttl_seconds" => (json!(86_400), "Seconds until the filter expires, 1 to 3162240000; left out = it does not expire."),
+        "sibling_of" => (json!("coupons-of-may"), "A filter with which this one can be merged: it is made as that one was, with the same secret key of its hash. The other fields but `ttl_seconds` are left out, or are those of that filter. The API key needs the right `export`, or the scope `admin`."),
         _ => panic!("nothing is said of the field {name}"),
     }
 }
@@ -48,6 +49,7 @@ impl FilterField {
                 .minimum(Some(MIN_ERROR_RATE))
                 .maximum(Some(MAX_ERROR_RATE)),
             Takes::Layout => one_of(LayoutKind::ALL.map(LayoutKind::name)),
+            Takes::Filter => key(),
             Takes::Attributes => return attributes::schema::schema(about).into(),
         };
         schema.examples([example]).description(Some(about)).into()

@@ -9,7 +9,7 @@ use crate::handlers::filters::FilterListBody;
 use crate::handlers::history::HistoryBody;
 use crate::handlers::preview::PreviewBody;
 use crate::media::{DUMP, SCANDUMP};
-use crate::parse::{FilterChanges, FilterFields};
+use crate::parse::{FilterChanges, FilterFields, MergeBody};
 use crate::schemas::Binary;
 
 /// Create a filter
@@ -19,7 +19,7 @@ use crate::schemas::Binary;
 #[utoipa::path(
     put,
     path = "/filters/{key}",
-    extensions(("x-fails" = json!([ENGINE, KEYED, BODY, CHANGE, [Code::FilterDiffers, Code::FilterExists], QUOTA, RETRIED, [Code::IdempotencyFilterGone]])), ("x-body-is-optional" = json!(true))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, CHANGE, [Code::FilterDiffers, Code::FilterExists, Code::NotSiblings], QUOTA, RETRIED, [Code::IdempotencyFilterGone]])), ("x-body-is-optional" = json!(true))),
     params(
         ("If-None-Match" = Option<String>, Header, description = "`*`: fail with 412 if the filter exists.", nullable = false, example = "*"),
     ),
@@ -109,7 +109,7 @@ pub(super) async fn get_filter_history() {}
 #[utoipa::path(
     post,
     path = "/preview",
-    extensions(("x-fails" = json!([ENGINE, BODY, QUOTA])), ("x-body-is-optional" = json!(true))),
+    extensions(("x-fails" = json!([ENGINE, MISSING, BODY, [Code::NotSiblings], QUOTA])), ("x-body-is-optional" = json!(true))),
     request_body(content = FilterFields, description = "Parameters of the filter; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000, "error_rate": 0.001, "max_expansions": 1})),
     responses((status = 200, description = "The filter could be created.", body = PreviewBody))
 )]
@@ -173,6 +173,24 @@ pub(super) async fn dump_filter() {}
     )
 )]
 pub(super) async fn restore_filter() {}
+
+/// Merge filters
+///
+/// The filter becomes the union of itself and the filters of `from`, which stay as they
+/// are: it finds what any of them finds, and counts add up. They must be siblings, with
+/// the layout `paged` and no window: one created with `sibling_of` the other, or both of
+/// a third. Each is read as it is at one moment; the union takes the place of the filter
+/// in one commit, like a dump that is restored over it. If the filter is changed in the
+/// meantime, the merge begins again, and after three times is `overloaded`. It takes
+/// memory for bodies (`--max-buffered-bytes`), some seven times the bytes of all slots.
+#[utoipa::path(
+    post,
+    path = "/filters/{key}/merge",
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, CHANGE, [Code::NotSiblings, Code::FilterTooLarge, Code::TooCostly, Code::IdempotencyFilterGone], QUOTA, RETRIED]))),
+    request_body(content = MergeBody, description = "The other filters.", content_type = "application/json", example = json!({"from": ["coupons-of-may", "coupons-of-june"]})),
+    responses((status = 200, description = "The filter as it is now.", body = FilterBody))
+)]
+pub(super) async fn merge_filter() {}
 
 /// Compact a filter
 ///

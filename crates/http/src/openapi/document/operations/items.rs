@@ -96,7 +96,7 @@ fn added_list() -> Schema {
 #[utoipa::path(
     post,
     path = "/filters/{key}/items",
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, KIND, CHANGE, QUOTA, RETRIED, [Code::IdempotencyFilterGone]]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, KIND, CHANGE, QUOTA, RETRIED, [Code::IdempotencyFilterGone, Code::NotSiblings]]))),
     request_body(
         description = "The items; as `text/plain` one per line, with the other fields in the query string (`only_if_absent=true`, `create=true`, `capacity=1000`, …).",
         content((AddBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24", 17]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n17\n")),

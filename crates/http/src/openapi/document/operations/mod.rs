@@ -54,6 +54,7 @@ fn of_filters() -> Described {
         .routes(routes!(filters::get_filter_history))
         .routes(routes!(filters::preview_filter))
         .routes(routes!(filters::dump_filter, filters::restore_filter))
+        .routes(routes!(filters::merge_filter))
         .routes(routes!(filters::compact_filter))
         .routes(routes!(filters::get_compaction))
 }
