@@ -9,7 +9,8 @@ pub enum FullReason {
     MaxExpansions,
     /// More pages would exceed the bytes a filter may have.
     MaxFilterBytes,
-    /// `paged`: its slots record no more doublings, or splits made no room.
+    /// `paged`: its slots record no more doublings, splits made no room, or it has as
+    /// many items as can be counted.
     GrowthLimit,
     /// The item has as many values as an item may have. Not the filter is full.
     MaxValuesPerItem,

@@ -12,10 +12,6 @@ use crate::cuckoo::classic::Classic;
 use crate::cuckoo::hash::{HashId, HashKey, ItemHash};
 use std::borrow::Cow;
 
-/// Items that a chain may hold at most, copies included: more than can be added
-/// one by one, and sums of them never overflow.
-pub(in crate::chain) const MAX_ITEMS: u64 = 1 << 48;
-
 /// A filter: its parameters, and what is known of its pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {

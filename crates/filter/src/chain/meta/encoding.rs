@@ -1,9 +1,9 @@
 //! The bytes of a chain's description, which `docs/format.md` tabulates.
 
-use super::chain::{Chain, MAX_ITEMS, Pages};
+use super::chain::{Chain, Pages};
 use super::links::Links;
 use super::sub_filter::Link;
-use super::table::Table;
+use super::table::{MAX_ITEMS, Table};
 use super::version::{FilterVersion, Lineage};
 use crate::chain::address::Ordinal;
 use crate::chain::counters::MAX_COUNTERS;
@@ -193,7 +193,7 @@ impl Links {
         }
         let mut links = Vec::with_capacity(count);
         let mut smallest_ordinal = 0;
-        let mut items = 0u64;
+        let mut copies = 0u64;
         for position in 0..count {
             let ordinal = u32::from_le_bytes(reader.array()?);
             let occupied = u64::from_le_bytes(reader.array()?);
@@ -208,10 +208,10 @@ impl Links {
             if occupied > layout.slots() {
                 return Err(MetaError::Corrupt("more items than slots"));
             }
-            items = occupied
+            // Slots beside them may be in use, as many as there are.
+            copies = copies
                 .checked_add(counted)
-                .and_then(|more| items.checked_add(more))
-                .filter(|&items| items <= MAX_ITEMS)
+                .filter(|&copies| copies <= MAX_ITEMS)
                 .ok_or(MetaError::Corrupt("more items than can be counted"))?;
             let most_keys = u64::from(layout.pages()) * MAX_COUNTERS as u64;
             if !(counted.min(1)..=counted.min(most_keys)).contains(&keys) {

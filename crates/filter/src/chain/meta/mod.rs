@@ -27,12 +27,11 @@ mod version;
 
 pub use super::full_reason::FullReason;
 pub use chain::Chain;
-pub(in crate::chain) use chain::MAX_ITEMS;
 pub use encoding::{META_VERSION, MetaError};
 pub(in crate::chain) use sub_filter::Link;
 pub use sub_filter::SubFilter;
-pub(in crate::chain) use table::is_sparse;
 pub use table::{Epochs, Known, Table};
+pub(in crate::chain) use table::{MAX_ITEMS, is_sparse};
 pub use transfer::ForeignChain;
 pub use version::{FilterVersion, Lineage};
 

@@ -123,7 +123,8 @@ impl<D: Draft> PagePlanner<'_, D> {
         if probe.has_match(layout) {
             return Some(Look::IsThere);
         }
-        match !self.table.is_split_due() && self.put(layout, &probe, 0)? {
+        let is_due = self.table.is_split_due() || !self.table.has_room_for(1);
+        match !is_due && self.put(layout, &probe, 0)? {
             true => Some(Look::Put),
             false => Some(Look::NotYet),
         }

@@ -5,8 +5,8 @@ use super::read::{Match, Probe};
 use super::values;
 use crate::chain::counters::most_counters;
 use crate::chain::futile::FutileSearches;
+use crate::chain::meta::FullReason;
 use crate::chain::meta::Table;
-use crate::chain::meta::{FullReason, MAX_ITEMS};
 use crate::chain::outcome::{AddResult, PROBE, PlanStats, WRITTEN_COUNTER, WRITTEN_WORD};
 use crate::chain::pages::Draft;
 use crate::chain::params::{GrowthBounds, MAX_VALUES_PER_ITEM};
@@ -92,6 +92,9 @@ impl<D: Draft> PagePlanner<'_, D> {
         if self.table.is_split_due() {
             self.split_as_due()?;
             probe = self.probe(hash)?;
+        }
+        if !self.table.has_room_for(1) {
+            return Some(AddResult::Full(FullReason::GrowthLimit));
         }
         let layout = self.table.layout;
         match self.put(&layout, &probe, value)? {
@@ -185,7 +188,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         let (page, key) = (class.page(), class.key(value));
         let copies = self.draft.counter(page, key)?;
         if copies == 0 && self.draft.counters(page)? >= most_counters(&layout)
-            || self.table.occupied + self.table.counted + more > MAX_ITEMS
+            || !self.table.has_room_for(more)
         {
             return Some(false);
         }

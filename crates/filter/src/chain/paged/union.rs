@@ -178,6 +178,9 @@ impl<D: Draft> PagePlanner<'_, D> {
                 return self.take_in_entry(&layout, entry, splits);
             }
         }
+        if !self.table.has_room_for(entry.copies) {
+            return Some(Err(FullReason::GrowthLimit));
+        }
         let probe = Probe::of(&layout, candidates, self.draft)?;
         let has_slot = self.put(&layout, &probe, value)?
             || self.kick_out(&candidates, value)?

@@ -169,6 +169,11 @@ fn a_filter_with_as_many_items_as_can_be_counted_gives_slots_instead() {
         assert_eq!(it.chain.sub_filter(0).unwrap().counted, counted + others);
         let of_chain = it.chain.sub_filters().map(|sub| sub.occupied);
         assert_eq!(of_chain.sum::<u64>(), slots + 20, "{request:?}");
+        assert_eq!(
+            Chain::decode(&it.chain.encode()),
+            Ok(it.chain),
+            "{request:?}"
+        );
     }
 }
 

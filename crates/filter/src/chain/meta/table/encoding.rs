@@ -19,11 +19,11 @@
 //! The slots in use are the sum of the counters. Where items expire, their number
 //! is the sum of the last.
 
-use super::Table;
 use super::epochs::Epochs;
 use super::known::Known;
+use super::{MAX_ITEMS, Table};
 use crate::chain::counters::most_counters;
-use crate::chain::meta::{MAX_ITEMS, MetaError};
+use crate::chain::meta::MetaError;
 use crate::chain::params::Window;
 use crate::cuckoo::paged::Paged;
 

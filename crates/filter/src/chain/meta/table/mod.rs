@@ -17,6 +17,10 @@ use crate::chain::params::{GrowthBounds, Window};
 use crate::cuckoo::paged::rate::{self, SplitLoads};
 use crate::cuckoo::paged::{PAGE_BYTES, Paged, Pair};
 
+/// Items that a chain may hold at most, copies included: more than can be added
+/// one by one, and sums of them never overflow.
+pub(in crate::chain) const MAX_ITEMS: u64 = 1 << 48;
+
 /// Share of the slots in use, and of the keys that bring splits, in thousandths, below
 /// which pages are merged.
 const MERGE_LOAD: u64 = 400;
@@ -295,6 +299,12 @@ impl Table {
         self.layout.slots() * loads.first / 1000
     }
 
+    /// Whether so many entries and copies more can be counted.
+    #[inline]
+    pub(in crate::chain) fn has_room_for(&self, more: u64) -> bool {
+        self.occupied + self.counted + more <= MAX_ITEMS
+    }
+
     /// The geometry after the next split.
     ///
     /// # Errors
@@ -306,7 +316,10 @@ impl Table {
         if u16::from(self.layout.level()) >= bounds.max_doublings {
             return Err(FullReason::MaxExpansions);
         }
-        let next = self.layout.split().ok_or(FullReason::GrowthLimit)?;
+        // It may copy a page of entries and all that is counted; one entry more follows.
+        let is_countable = self.has_room_for(self.counted + self.layout.slots_per_page() + 1);
+        let next = self.layout.split().filter(|_| is_countable);
+        let next = next.ok_or(FullReason::GrowthLimit)?;
         match u64::from(next.pages()) * u64::from(PAGE_BYTES) > bounds.max_bytes {
             true => Err(FullReason::MaxFilterBytes),
             false => Ok(next),
