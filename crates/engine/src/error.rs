@@ -449,12 +449,19 @@ impl EngineError {
 }
 
 impl EngineError {
+    /// Why a filter does not become one with that one.
+    pub(super) fn not_merged(with: &FilterName) -> impl FnOnce(UnionError) -> EngineError {
+        let with = with.clone();
+        |why| EngineError::NotMerged { with, why }
+    }
+
     /// Whether a change was refused because of what the filter is, or because there
     /// is none.
     pub(super) fn is_of_the_filter(&self) -> bool {
         matches!(
             self,
             EngineError::NotFound { .. }
+                | EngineError::NotMerged { .. }
                 | EngineError::NotForThisFilter { .. }
                 | EngineError::NoAttributes
                 | EngineError::RowRefused(_)

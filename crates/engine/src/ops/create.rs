@@ -4,7 +4,8 @@ use crate::answer::{AddMode, Created, FilterInfo, FilterPreview, NewFilter};
 use crate::batch::ItemBatch;
 use crate::chain::forecast::forecast;
 use crate::chain::meta::{Chain, Lineage};
-use crate::chain::params::{Difference, FilterParams, ParamsError};
+use crate::chain::params::{Difference, FilterParams};
+use crate::chain::union::UnionError;
 use crate::cuckoo::hash::{HashId, HashKey};
 use crate::error::{EngineError, Result, too_many_pages_to_number};
 use crate::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
@@ -57,10 +58,11 @@ impl Engine {
             _ => None,
         };
         let create = |recorder: Option<SideRecorder>| async move {
-            let new = self.resolve_new(wanted).await?;
+            self.check_new(wanted)?;
             loop {
                 let term = state.term(name);
                 let Some(filter) = self.state.open(&self.caller, name).await? else {
+                    let new = Box::pin(self.resolve_new(wanted)).await?;
                     let empty = NewWithItems {
                         filter: &new,
                         items: &ItemBatch::new(),
@@ -78,8 +80,11 @@ impl Engine {
                 let sizes = self.sizes(&filter).await?;
                 let info = describe(&filter, sizes, state.clock.now_ms());
                 let mut differences = differences(&info, wanted);
-                if let Some((of, sibling)) = wanted.sibling_of.as_ref().zip(new.sibling.as_ref())
-                    && sibling.may_unite(&filter.view.load().chain).is_err()
+                // It need not be there any more.
+                if let Some(of) = &wanted.sibling_of
+                    && let Some(sibling) = Box::pin(state.open(&self.caller, of)).await?
+                    && let sibling = sibling.view.load()
+                    && sibling.chain.may_unite(&filter.view.load().chain).is_err()
                 {
                     differences.push(Difference {
                         field: "sibling_of",
@@ -171,7 +176,25 @@ impl Engine {
             .await
     }
 
-    /// Checks what a filter is to be, whether it is there or not.
+    /// Checks what a filter is to be, whether it is there or not; of a sibling what the
+    /// other filter does not say.
+    pub(super) fn check_new(&self, wanted: &NewFilter) -> Result {
+        if wanted.sibling_of.is_none() {
+            self.params_of(wanted)?;
+        }
+        ttl::expiry(wanted.ttl_seconds, 0).map(drop)
+    }
+
+    fn params_of(&self, wanted: &NewFilter) -> Result<FilterParams> {
+        let params = FilterParams::resolve(&wanted.params, &self.state.defaults)
+            .map_err(EngineError::InvalidParams)?;
+        match params.can_be_numbered() {
+            true => Ok(params),
+            false => Err(too_many_pages_to_number(&params)),
+        }
+    }
+
+    /// What a filter that is not there is to be.
     pub(super) async fn resolve_new(&self, wanted: &NewFilter) -> Result<ResolvedFilter> {
         let sibling = match &wanted.sibling_of {
             None => None,
@@ -180,11 +203,10 @@ impl Engine {
         };
         let params = match &sibling {
             Some(sibling) => sibling.params().clone(),
-            None => FilterParams::resolve(&wanted.params, &self.state.defaults)
-                .map_err(EngineError::InvalidParams)?,
+            None => self.params_of(wanted)?,
         };
-        if !params.can_be_numbered() {
-            return Err(too_many_pages_to_number(&params));
+        if let Some(refused) = params.too_large() {
+            return Err(EngineError::InvalidParams(vec![refused]));
         }
         ttl::expiry(wanted.ttl_seconds, 0)?;
         Ok(ResolvedFilter {
@@ -197,22 +219,14 @@ impl Engine {
     /// The filter of that name, which one with those fields can be a sibling of.
     async fn sibling(&self, name: &FilterName, wanted: &NewFilter) -> Result<Chain> {
         let sibling = self.find(name).await?.view.load().chain.clone();
-        let may_unite = sibling.may_unite(&sibling);
-        may_unite.map_err(|why| EngineError::NotMerged {
-            with: name.clone(),
-            why,
-        })?;
         let differ = sibling.params().differences(&wanted.params).into_iter();
-        let refused = differ.map(|it| ParamsError {
-            field: it.field,
-            given: it.requested,
-            allowed: format!("{}, as {name} has it; leave it out", it.existing),
-        });
-        let refused: Vec<_> = refused.collect();
-        match refused.is_empty() {
-            true => Ok(sibling),
-            false => Err(EngineError::InvalidParams(refused)),
-        }
+        let refused = match differ.map(UnionError::Differ).next() {
+            Some(differs) => Err(differs),
+            None => sibling.may_unite(&sibling),
+        };
+        refused.map_err(EngineError::not_merged(name))?;
+        // Whatever was allowed when that one was made.
+        Ok(sibling.with_max_filter_bytes(self.state.defaults.max_filter_bytes))
     }
 }
 

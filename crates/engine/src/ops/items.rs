@@ -38,12 +38,12 @@ impl Engine {
     ) -> Result<Answered<Vec<AddResult>>> {
         let state = &self.state;
         let add = |recorder: Option<SideRecorder>| async move {
-            let new = match &options.create {
-                Some(wanted) => Some(self.resolve_new(wanted).await?),
-                None => None,
-            };
+            if let Some(wanted) = &options.create {
+                self.check_new(wanted)?;
+            }
             loop {
-                let outcome = match (self.state.open(&self.caller, name).await?, &new) {
+                let filter = self.state.open(&self.caller, name).await?;
+                let outcome = match (filter, &options.create) {
                     (Some(filter), _) => {
                         check_no_values(filter.view.load().chain.params())?;
                         state.quota.check_growth(filter.owner.as_ref())?;
@@ -51,17 +51,17 @@ impl Engine {
                         self.change_items(&filter, items, change, recorder.as_ref())
                             .await?
                     }
-                    (None, Some(new)) => {
+                    (None, Some(wanted)) => {
+                        // Seldom, and larger than all else that this future holds.
+                        let new = Box::pin(self.resolve_new(wanted)).await?;
                         check_no_values(&new.params)?;
                         let new = NewWithItems {
-                            filter: new,
+                            filter: &new,
                             items,
                             mode: options.mode,
                             reply_with: ReplyWith::Results,
                         };
-                        let created = self.create(name, new, recorder.as_ref());
-                        // Seldom, and larger than all else that this future holds.
-                        Box::pin(created).await?
+                        Box::pin(self.create(name, new, recorder.as_ref())).await?
                     }
                     (None, None) => return Err(EngineError::NotFound { name: name.clone() }),
                 };

@@ -64,16 +64,22 @@ impl FilterParams {
             page_bytes: PAGE_BYTES,
             attributes: request.attributes.clone(),
         };
-        let bytes = params.first_bytes();
-        if bytes > params.max_filter_bytes {
-            let given = format!("{capacity}, which needs {bytes} bytes");
-            let allowed = format!(
-                "what fits in {} bytes a filter; ask for less, or start the server with a larger --max-filter-bytes",
-                params.max_filter_bytes
-            );
-            refusals.add("capacity", given, allowed);
+        match params.too_large() {
+            None => Ok(params),
+            Some(refused) => Err(vec![refused]),
         }
-        refusals.none().map(|()| params)
+    }
+
+    /// Why it is refused if it takes more bytes than it may before it grows.
+    pub fn too_large(&self) -> Option<ParamsError> {
+        let (bytes, most) = (self.first_bytes(), self.max_filter_bytes);
+        (bytes > most).then(|| ParamsError {
+            field: "capacity",
+            given: format!("{}, which needs {bytes} bytes", self.capacity),
+            allowed: format!(
+                "what fits in {most} bytes a filter; ask for less, or start the server with a larger --max-filter-bytes"
+            ),
+        })
     }
 }
 
