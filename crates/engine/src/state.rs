@@ -129,7 +129,14 @@ impl Engine {
                     Begun::Replayed(filter, answer) => {
                         if answer != StoredResponse::Removed {
                             let now = Box::pin(self.state.open(&self.caller, name)).await?;
-                            if now.is_none_or(|now| now.id != filter) {
+                            let holds = match now {
+                                None => false,
+                                Some(now) if now.id == filter => true,
+                                Some(now) => {
+                                    Box::pin(writes.became(&self.caller, filter, now.id)).await?
+                                }
+                            };
+                            if !holds {
                                 writes.count("filter_gone");
                                 return Err(EngineError::RetryFilterGone);
                             }

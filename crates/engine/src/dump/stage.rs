@@ -246,6 +246,8 @@ pub struct StagedFilter {
     pub(crate) promise: Promise,
     /// Keeps what is answered once it has its name.
     pub(crate) recorder: Option<SideRecorder>,
+    /// Whether it is the filter whose place it takes, and more.
+    pub(crate) is_union: bool,
 }
 
 /// Room that was promised before the first page was written.
@@ -370,6 +372,7 @@ impl Stager {
             chain: self.chain,
             pages: self.pages,
             recorder: None,
+            is_union: false,
         })
     }
 

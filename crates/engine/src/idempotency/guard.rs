@@ -137,6 +137,53 @@ impl IdempotentWrites {
         })))
     }
 
+    /// Whether a filter has become another, by merges.
+    pub(crate) async fn became(
+        &self,
+        caller: &Caller,
+        mut filter: FilterId,
+        now: FilterId,
+    ) -> Result<bool> {
+        let store = Arc::clone(&self.store);
+        let looking = move || -> Result<bool, StoreError> {
+            while filter != now {
+                let Some(record) = store.side_record(&succession_of(filter))? else {
+                    return Ok(false);
+                };
+                let next = record.payload.try_into().map_err(|_| no_sense())?;
+                filter = FilterId(u64::from_le_bytes(next));
+            }
+            Ok(true)
+        };
+        Ok(self.work.run(caller, looking).await??)
+    }
+
+    /// What a commit records that has a filter become another, so that answers about it
+    /// hold, and room for that until it is [`noted`](Self::noted).
+    ///
+    /// # Errors
+    /// [`EngineError::RetriesFull`], or this key has its share.
+    pub(crate) fn succession(
+        &self,
+        caller: &Caller,
+        from: FilterId,
+        to: FilterId,
+    ) -> Result<(SideRecordChange, Permit<Arc<str>>)> {
+        let (now_ms, payload) = (self.clock.now_ms(), to.0.to_le_bytes().to_vec());
+        let room = self.reserve(caller, SideRecord::stored_bytes(payload.len()), now_ms)?;
+        let record = SideRecord {
+            ends_at_ms: now_ms.saturating_add(ANSWER_KEPT_FOR.as_millis() as u64),
+            owner: caller.key.clone(),
+            payload,
+        };
+        let change = SideRecordChange {
+            key: succession_of(from),
+            before: None,
+            after: Some(record),
+        };
+        Ok((change, room))
+    }
+
     /// Notes that a request is on its way.
     fn take_off(self: &Arc<Self>, key: IdempotencyKey) -> Result<InFlight> {
         let mut in_flight = self.in_flight.lock();
@@ -234,7 +281,7 @@ impl IdempotentWrites {
         Ok(taken)
     }
 
-    /// Notes that another pod has kept an answer.
+    /// Notes that another pod has kept an answer, or a merge what has answers hold.
     pub(crate) fn noted(&self, change: &SideRecordChange) {
         if let Some(record) = &change.before {
             self.note_removed(record);
@@ -353,6 +400,14 @@ impl SideRecorder {
             SideRecorder::Progress(step) => step.committed(),
         }
     }
+}
+
+/// Under which key is kept what a filter has become; no digest is like it.
+fn succession_of(filter: FilterId) -> SideRecordKey {
+    let mut key = [0; 32];
+    let (id, _) = key.split_at_mut(size_of::<FilterId>());
+    id.copy_from_slice(&filter.0.to_le_bytes());
+    SideRecordKey::Retry(key)
 }
 
 /// What is said of an answer that can't be read.

@@ -12,7 +12,7 @@ use crate::cuckoo::hash::{HashKey, ItemHash};
 use crate::idempotency::response::{Runs, StoredFilterInfo, StoredResponse};
 use crate::name::FilterName;
 use crate::page::FilterId;
-use crate::store::{Expiry, PageImage};
+use crate::store::{Expiry, PageImage, SideRecordChange};
 use std::sync::Arc;
 
 /// What a lane is asked to do: with the filter that the request names, but for
@@ -305,6 +305,9 @@ pub(crate) struct Adopt {
     pub(crate) now_ms: u64,
     /// Its sizes, for the answer.
     pub(crate) sizes: FilterSizes,
+    /// Has answers about the filter that it replaces hold for it, if it is that one and
+    /// more.
+    pub(crate) succession: Option<SideRecordChange>,
 }
 
 /// See [`Command::Stage`].

@@ -92,6 +92,8 @@ pub(super) struct Batch {
     pub(super) touched: Vec<Arc<OpenFilter>>,
     /// A filter that the commit would create, which is taken back then.
     pub(super) created: Option<(FilterId, FilterName)>,
+    /// What it records beside its answers.
+    pub(super) side_records: Vec<SideRecordChange>,
 }
 
 impl Batch {
@@ -147,7 +149,7 @@ impl Lane {
             filter_changes: changes.iter().map(Changes::update).collect(),
             touched: changes.iter().map(|it| Arc::clone(&it.filter)).collect(),
             encoded,
-            created: None,
+            ..Batch::default()
         };
         self.commit(batch, |changes, _| {
             for (change, before) in changes.iter().zip(bytes_before) {
@@ -181,8 +183,8 @@ impl Lane {
             (request, outcome, record)
         };
         let mut answers: Vec<_> = batch.answers.into_iter().map(with_record).collect();
-        let side_records: Vec<SideRecordChange> =
-            answers.iter().filter_map(|it| it.2.clone()).collect();
+        let mut side_records = batch.side_records;
+        side_records.extend(answers.iter().filter_map(|it| it.2.clone()));
         let Encoded { changes, redo } = batch.encoded;
         // An answer that says that nothing changed is kept all the same. Where other
         // pods may change filters, too, the log says whether it is still right.

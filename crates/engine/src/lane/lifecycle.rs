@@ -13,7 +13,7 @@ use crate::filters::OpenFilter;
 use crate::idempotency::response::{Origin, StoredFilterInfo};
 use crate::page::FilterId;
 use crate::pages::PageTable;
-use crate::store::{Expiry, FilterChange, Garbage};
+use crate::store::{Expiry, FilterChange, Garbage, SideRecordChange, SideRecordKey, StoreError};
 use crate::ttl::has_ended;
 use std::sync::Arc;
 
@@ -113,6 +113,7 @@ impl Lane {
             filter_changes,
             touched: ended.iter().cloned().collect(),
             created: Some((create.id, create.name)),
+            ..Batch::default()
         };
         self.commit(batch, |changes, reservation| {
             self.record(stats, create.items.len(), changes);
@@ -209,6 +210,14 @@ impl Lane {
             expiry,
             owner,
         ));
+        let mut side_records = Vec::new();
+        if let (Some(found), Some(succession)) = (&found, adopt.succession) {
+            match self.imports_handed_on(found.id, adopt.id, adopt.now_ms) {
+                Ok(imports) => side_records = imports,
+                Err(error) => return refuse(request, Err(error.into())),
+            }
+            side_records.push(succession);
+        }
         let mut filter_changes: Vec<FilterChange> = found.iter().flat_map(removal).collect();
         filter_changes.push(FilterChange::Restore {
             id: adopt.id,
@@ -229,6 +238,7 @@ impl Lane {
             filter_changes,
             touched: found.iter().cloned().collect(),
             created: Some((adopt.id, adopt.name)),
+            side_records,
             ..Batch::default()
         };
         self.commit(batch, |_, reservation| {
@@ -242,6 +252,30 @@ impl Lane {
             let garbage = found.map(|found| Garbage::Filter(found.id));
             self.checkpointer.reclaim_soon(garbage);
         })
+    }
+
+    /// What is kept of imports into a filter becomes that of imports into another.
+    fn imports_handed_on(
+        &self,
+        from: FilterId,
+        to: FilterId,
+        now_ms: u64,
+    ) -> Result<Vec<SideRecordChange>, StoreError> {
+        let kept = self.store.imports(from, "", usize::MAX)?.into_iter();
+        let kept = kept.filter(|(_, record)| record.ends_at_ms > now_ms);
+        let change = |filter, import: &str, before, after| SideRecordChange {
+            key: SideRecordKey::Import {
+                filter,
+                import: import.to_owned(),
+            },
+            before,
+            after,
+        };
+        let moved = kept.flat_map(|(import, record)| {
+            let gone = change(from, &import, Some(record.clone()), None);
+            [gone, change(to, &import, None, Some(record))]
+        });
+        Ok(moved.collect())
     }
 
     fn remove(&self, request: Request, filter: &Arc<OpenFilter>) -> Option<InDoubt> {

@@ -199,6 +199,11 @@ impl Engine {
             )?;
             self.state.make_room(caller).await?;
             let replacing = replaces.is_some();
+            let writes = &self.state.idempotent_writes;
+            let succession = replaces.as_ref().filter(|_| staged.is_union);
+            let succession = succession
+                .map(|it| writes.succession(caller, it.id, staged.pages.id))
+                .transpose()?;
             let command = Command::Adopt(Adopt {
                 id: staged.pages.id,
                 name: name.clone(),
@@ -206,6 +211,7 @@ impl Engine {
                 replaces,
                 now_ms: self.state.clock.now_ms(),
                 sizes,
+                succession: succession.as_ref().map(|it| it.0.clone()),
             });
             // Should the caller be gone before the outcome comes, the lane has the
             // pages, or the next start reclaims them.
@@ -221,6 +227,9 @@ impl Engine {
                 Err(error) => error.may_be_done() || matches!(error, EngineError::Stopping),
             });
             if let Outcome::Adopted(filter) = outcome? {
+                if let Some((change, _room)) = &succession {
+                    writes.noted(change);
+                }
                 let info = filter.info(name);
                 return Ok(match replacing {
                     true => Adopted::Replaced(info),
