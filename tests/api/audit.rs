@@ -60,6 +60,12 @@ async fn each_act_has_one_line_that_says_who_did_what_to_which_filter() {
     let unset = patch(&keyed, &root, one, None).await;
     let created = restore(&keyed, &root, &format!("{two}/dump"), &dump).await;
     let replaced = restore(&keyed, &root, &format!("{two}/dump?replace=true"), &dump).await;
+    let path = "/filters/audit-three";
+    let sibling = keyed.request(&root, Method::PUT, path);
+    let sibling = sibling.json(&json!({"sibling_of": "audit-one"})).send();
+    assert_eq!(sibling.await.unwrap().status(), 201);
+    let merge = json!({"from": ["audit-three"]});
+    let merged = keyed.post(&root, &format!("{one}/merge"), merge).await;
     let compacted = ask(&keyed, &root, Method::POST, &format!("{one}/compact")).await;
     let deleted = ask(&keyed, &root, Method::DELETE, two).await;
     for (answer, filter, expected) in [
@@ -67,6 +73,7 @@ async fn each_act_has_one_line_that_says_who_did_what_to_which_filter() {
         (&unset, "audit-one", ["patch_filter", "ttl_seconds=none"]),
         (&created, "audit-two", ["restore_filter", "created"]),
         (&replaced, "audit-two", ["restore_filter", "replaced"]),
+        (&merged, "audit-one", ["merge_filter", "merged audit-three"]),
         (&compacted, "audit-one", ["compact_filter", "-"]),
         (&deleted, "audit-two", ["delete_filter", "-"]),
     ] {
@@ -83,7 +90,7 @@ async fn each_act_has_one_line_that_says_who_did_what_to_which_filter() {
             .await;
         assert_eq!(answer.status, 200);
     }
-    assert_eq!(audited("filter", "audit-one").len(), 3);
+    assert_eq!(audited("filter", "audit-one").len(), 4);
     assert_eq!(audited("filter", "audit-two").len(), 3);
 }
 

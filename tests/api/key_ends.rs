@@ -362,6 +362,35 @@ async fn a_client_that_reads_nothing_holds_no_place_once_its_key_is_gone() {
 }
 
 #[tokio::test]
+async fn a_merge_ends_with_its_key_and_changes_nothing() {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    let setup = Setup {
+        store: Arc::new(store.clone()),
+        ..Setup::default()
+    };
+    let (keyed, root) = Keyed::with(setup).await;
+    assert_eq!(keyed.put(&root, "/filters/f").await.status, 201);
+    let sibling = json!({"items": ["a"], "create": {"sibling_of": "f"}});
+    keyed.post(&root, "/filters/g/items", sibling).await.ok();
+    let token = keyed.add("writer", Scope::Write, None);
+    store.hold_first(Point::FilterRead);
+    let body = json!({"from": ["g"]}).to_string();
+    let headers = format!(
+        "content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let stream = Open::begin(&keyed, &token, "POST /filters/f/merge", &headers).await;
+    let gate = store.clone();
+    tokio::task::spawn_blocking(move || gate.await_arrival())
+        .await
+        .unwrap();
+    keyed.remove("writer");
+    store.open();
+    stream.refused("api_key_revoked").await;
+    assert_eq!(keyed.get(&root, "/filters/f").await.ok()["items"], 0);
+}
+
+#[tokio::test]
 async fn a_dump_that_is_not_begun_yet_ends_with_its_key() {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
     let setup = Setup {

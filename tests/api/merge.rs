@@ -7,6 +7,7 @@ use cuckood::access::Scope;
 use cuckood::access::token::Token;
 use cuckood::config::Cli;
 use cuckood::file::FileView;
+use cuckood::share::Claimant;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -159,7 +160,12 @@ async fn a_sibling_is_made_as_the_other_was_and_with_its_key() {
     assert_eq!(problem["errors"][0]["pointer"], "/sibling_of");
     let contradicting = json!({"sibling_of": "a", "capacity": 6_000, "error_rate": 0.1});
     let refused = server.put("/filters/c", contradicting).await;
-    assert_eq!(refused.refused(), ["/capacity", "/error_rate"]);
+    let problem = refused.problem(409, "not_siblings");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("capacity is 5000 in one and 6000"),
+        "{detail}"
+    );
     for bad in [json!(1), json!("a b"), json!(null)] {
         let refused = server.put("/filters/c", json!({"sibling_of": bad})).await;
         assert_eq!(refused.refused(), ["/sibling_of"]);
@@ -171,6 +177,14 @@ async fn a_sibling_is_made_as_the_other_was_and_with_its_key() {
     assert!(problem["detail"].as_str().unwrap().contains("none"));
     made(&server, "classic", json!({"layout": "classic"}), 0..0).await;
     made(&server, "window", json!({"window_seconds": 60}), 0..0).await;
+    // One that is there stays what it is when the other is gone.
+    made(&server, "gone", json!({}), 0..0).await;
+    let create = json!({"sibling_of": "gone"});
+    made(&server, "left", create.clone(), 0..0).await;
+    server.delete("/filters/gone").await;
+    let add = json!({"items": ["x"], "create": create});
+    server.post("/filters/left/items", add).await.ok();
+    assert_eq!(server.put("/filters/left", create).await.status, 200);
     for (of, why) in [("classic", "layout classic"), ("window", "items expire")] {
         let refused = server.put("/filters/c", json!({"sibling_of": of})).await;
         let problem = refused.problem(409, "not_siblings");
@@ -270,7 +284,7 @@ async fn a_merge_with_a_key_is_done_once_also_when_the_other_is_gone() {
 #[tokio::test]
 async fn a_merge_holds_its_memory_and_one_without_room_says_how_much_it_takes() {
     let mut setup = Setup::default();
-    setup.limits.max_buffered_bytes = 256 << 10;
+    setup.limits.max_buffered_bytes = 2 << 20;
     let server = Server::with(setup).await;
     siblings(&server).await;
     let refused = merge(&server, "may", &["june"]).await;
@@ -278,15 +292,38 @@ async fn a_merge_holds_its_memory_and_one_without_room_says_how_much_it_takes() 
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("--max-buffered-bytes"), "{detail}");
     assert_eq!(server.get("/filters/may").await.ok()["items"], 30_000);
-    // Nor while others have it.
+    // Nor while others have it, or other merges a quarter.
     made(&server, "a", json!({"capacity": 100}), 0..10).await;
     made(&server, "b", json!({"sibling_of": "a"}), 0..10).await;
-    let bodies = &server.app.admission.bodies;
+    let admission = &server.app.admission;
+    let bodies = &admission.bodies;
     let held = bodies.try_take(None, bodies.bound() - (64 << 10)).unwrap();
+    merge(&server, "a", &["b"]).await.problem(503, "overloaded");
+    drop(held);
+    assert!(admission.merge(None, (512 << 10) + 1).is_err());
+    let held = admission.merge(None, (512 - 64) << 10).unwrap();
     merge(&server, "a", &["b"]).await.problem(503, "overloaded");
     drop(held);
     assert_eq!(merge(&server, "a", &["b"]).await.ok()["items"], 20);
     assert_eq!(bodies.held(), 0);
+}
+
+#[tokio::test]
+async fn a_key_that_has_its_share_of_the_memory_is_told_so() {
+    let (keyed, root) = Keyed::start().await;
+    let _rival = keyed.add("rival", Scope::Read, None);
+    for (key, create) in [("a", json!({})), ("b", json!({"sibling_of": "a"}))] {
+        let fields = json!({"items": [key], "create": create});
+        let path = format!("/filters/{key}/items");
+        keyed.post(&root, &path, fields).await.ok();
+    }
+    let holder = Claimant::of("root".into(), true);
+    let admission = &keyed.server.app.admission;
+    let bound = admission.limits.max_buffered_bytes as u64 / 4;
+    let _held = admission.merge(Some(&holder), bound / 2).unwrap();
+    let body = json!({"from": ["b"]});
+    let refused = keyed.post(&root, "/filters/a/merge", body).await;
+    refused.problem(429, "over_share");
 }
 
 #[tokio::test]

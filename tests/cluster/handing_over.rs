@@ -36,6 +36,39 @@ fn level(brokers: &Brokers, pods: &[Pod]) -> Duration {
     }
 }
 
+#[test]
+fn a_merge_has_all_that_was_acknowledged_for_filters_that_other_pods_lead() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(1, "always");
+    found(&brokers, LANES);
+    let asking = Client::new();
+    let mut pods: Vec<Pod> = (0..2).map(|_| Pod::start(&brokers)).collect();
+    for pod in &mut pods {
+        pod.ready(&asking);
+    }
+    level(&brokers, &pods);
+    let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
+    asking.insist(&addresses, 0, "make", "PUT", "/filters/all", &json!({}));
+    for round in 0..30 {
+        // Pods take turns; none is told a position.
+        let add = json!({ "items": [round], "create": { "sibling_of": "all" } });
+        let (key, path) = (format!("add-{round}"), format!("/filters/f{round}/items"));
+        asking.insist(&addresses, round, &key, "POST", &path, &add);
+        let (key, merge) = (
+            format!("merge-{round}"),
+            json!({ "from": [format!("f{round}")] }),
+        );
+        let path = "/filters/all/merge";
+        asking.insist(&addresses, round / 2, &key, "POST", path, &merge);
+        let url = format!("{}/filters/all", addresses[round % 2]);
+        let strong = [("cuckood-consistency", "strong")];
+        let all = asking.send("GET", &url, &strong, None).unwrap();
+        assert_eq!(all.body["items"], round + 1, "{}", all.body);
+    }
+}
+
 /// Adds one item after the other to a filter; returns the longest pause between two
 /// that were acknowledged, and how many attempts were refused.
 fn keep_adding(

@@ -51,9 +51,6 @@ pub enum Overload {
     /// Filters are replaced while a lookup asks them, again and again.
     #[error("filters are replaced faster than they can be looked up in")]
     FiltersReplaced,
-    /// The memory of request bodies, of which a merge takes a part.
-    #[error("other requests take the memory that the merge needs (--max-buffered-bytes)")]
-    Bodies,
 }
 
 /// How to need less room for stored answers.
@@ -84,7 +81,7 @@ pub enum EngineError {
     },
     /// A merge takes more memory than all of them may.
     #[error(
-        "the merge takes {bytes} bytes of memory, and --max-buffered-bytes allows fewer; start the server with more, or merge dumps of the filters (cuckood merge)"
+        "the merge takes {bytes} bytes of memory, and a quarter of --max-buffered-bytes is less; start the server with more, or merge dumps of the filters (cuckood merge)"
     )]
     MergeTooLarge {
         /// Bytes that it takes.

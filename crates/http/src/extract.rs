@@ -6,6 +6,7 @@ use super::admission::deadline::Deadline;
 use super::answer::{Format, most_bytes};
 use super::bearer::holder_of;
 use super::bounds::MAX_QUERY_ITEM_BYTES;
+use super::cluster::answer::{catch_up, filter_of};
 use super::idempotency::Keyed;
 use super::media::{self, media_type};
 use super::parse::{self, Batch, BatchKind, OptionsIn, WHERE, WITHIN_SECONDS};
@@ -165,7 +166,7 @@ impl Sent {
     /// Everything that can be wrong with a body, a key that is none, or there is no
     /// memory for the answer.
     pub(crate) fn batch(self, kind: BatchKind) -> impl Future<Output = Result<Batch>> + Send {
-        let (app, (parts, body)) = (self.app, self.request.into_parts());
+        let (app, (mut parts, body)) = (self.app, self.request.into_parts());
         let deadline = Deadline::of_parts(&parts);
         async move {
             let keyed = match kind.is_change() {
@@ -211,7 +212,7 @@ impl Sent {
             };
             let mut batch = parsed(bytes, parse).await?;
             if let Some(wanted) = &batch.options.create {
-                check_sibling(parts.extensions.get(), wanted)?;
+                Box::pin(check_sibling(&app, &mut parts, wanted)).await?;
             }
             // The items hold as much memory as their body until they are answered,
             // and what is known of each beside its bytes.
@@ -238,10 +239,14 @@ impl Sent {
     /// # Errors
     /// Everything that can be wrong with a body.
     pub(crate) async fn fields(self) -> Result<(NewFilter, Option<IdempotencyKey>)> {
-        let caller = self.request.extensions().get().cloned();
-        let fields = self.json_body(true, |json| parse::new_filter(json, ""));
+        let (app, (mut parts, body)) = (self.app, self.request.into_parts());
+        let sent = Sent {
+            request: Request::from_parts(parts.clone(), body),
+            app: Arc::clone(&app),
+        };
+        let fields = sent.json_body(true, |json| parse::new_filter(json, ""));
         let (wanted, key) = fields.await?;
-        check_sibling(caller.as_ref(), &wanted)?;
+        Box::pin(check_sibling(&app, &mut parts, &wanted)).await?;
         Ok((wanted, key))
     }
 
@@ -307,20 +312,29 @@ impl Sent {
 }
 
 /// Refuses a filter with the secret key of another one's hash that the caller may not
-/// have.
-fn check_sibling(caller: Option<&Principal>, wanted: &NewFilter) -> Result<()> {
-    if let (Some(caller), Some(sibling)) = (caller, &wanted.sibling_of) {
-        caller.needs_export()?;
-        check_covers(caller, sibling)?;
+/// have. If this pod knows neither, the other may be there since a moment ago.
+async fn check_sibling(app: &App, parts: &mut Parts, wanted: &NewFilter) -> Result<()> {
+    let Some(sibling) = &wanted.sibling_of else {
+        return Ok(());
+    };
+    let caller = parts.extensions.get::<Principal>().cloned();
+    let caller = caller.unwrap_or_default();
+    caller.needs_export()?;
+    check_covers(&caller, sibling)?;
+    let engine = app.engine()?.for_caller(caller.caller(None));
+    for name in filter_of(parts).await.iter().chain([sibling]) {
+        if engine.has_filter(name).await? {
+            return Ok(());
+        }
     }
-    Ok(())
+    catch_up(app, &engine, &parts.headers, sibling).await
 }
 
 /// # Errors
 /// The caller's key is not for this filter.
 pub(crate) fn check_covers(caller: &Principal, name: &FilterName) -> Result<()> {
     match caller.prefix() {
-        Some(prefix) if !prefix.covers(name.as_str()) => Err(HttpError::FilterForbidden {
+        Some(prefix) if !caller.covers(name) => Err(HttpError::FilterForbidden {
             prefix: prefix.to_string(),
         }),
         _ => Ok(()),

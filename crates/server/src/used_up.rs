@@ -45,7 +45,7 @@ impl Scarce {
     }
 
     /// What so much of it is.
-    fn held(self) -> &'static str {
+    pub(crate) fn held(self) -> &'static str {
         match self {
             Scarce::Requests => "requests in flight",
             Scarce::LargeRequests => "requests with bodies of more than 64 KiB in progress",

@@ -22,7 +22,7 @@ use crate::idempotency::guard::SideRecorder;
 use crate::name::FilterName;
 use crate::page::{FilterId, PageId, PageIndex};
 use crate::quota::{Quota, Reservation};
-use crate::state::EngineState;
+use crate::state::{EngineState, Pace};
 use crate::store::PageImage;
 use crate::stored::contents;
 use std::io::Read;
@@ -70,23 +70,37 @@ impl Intake {
         stager.finish()
     }
 
-    /// Takes in a filter that splits pages, all of which are in memory.
+    /// Takes in a filter that splits pages, all of which are in memory, at such a pace.
     ///
     /// # Errors
-    /// There is no room for it.
-    pub(crate) fn pages(self, chain: Chain, pages: &Pages) -> Result<StagedFilter, RestoreError> {
+    /// There is no room for it, or no time.
+    pub(crate) fn pages(
+        self,
+        chain: Chain,
+        pages: &Pages,
+        paces: impl Fn() -> Pace,
+    ) -> Result<StagedFilter, RestoreError> {
         let promise = self.ask(chain.slot_bytes())?;
         let count = chain.sub_filter(0).map_or(0, |it| it.layout.pages());
         let mut stager = Stager::begin(&self, promise, chain)?;
+        let mut pace = None;
         for page in 0..count {
+            if pace.get_or_insert_with(&paces)().is_break() {
+                return Err(RestoreError::Refused(EngineError::DeadlineExceeded));
+            }
             let at = PageAddress { sub: 0, page };
             let (words, counters) = (pages.words(at).unwrap_or_default(), pages.counters(at));
             if counters.is_some() || words.iter().any(|&it| it != 0) {
-                let mut image = words.iter().flat_map(|it| it.to_le_bytes()).collect();
+                let mut image: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
                 counters.into_iter().for_each(|it| it.encode(&mut image));
+                if stager.slice_bytes + image.len() >= SLICE_BYTES {
+                    // Others have their turn while it is written.
+                    pace = None;
+                }
                 stager.page(at, image)?;
             }
         }
+        drop(pace);
         stager.finish()
     }
 

@@ -120,6 +120,15 @@ impl Counters {
     /// Most bytes that one takes where it is stored.
     pub const MAX_ENTRY_BYTES: usize = 17;
 
+    /// Bytes of memory that so many beside so many pages take at most, which count so
+    /// many copies, unless most of them were taken away again.
+    pub fn most_bytes(pages: u64, counters: u64, copies: u64) -> u64 {
+        let many = counters.min(copies / MANY);
+        (512 * pages)
+            .saturating_add(counters.saturating_mul(16))
+            .saturating_add(many.saturating_mul(32))
+    }
+
     /// Those given, in any order; the copies of equal keys are added up.
     pub fn collect(mut counted: Vec<(CounterKey, u64)>) -> Counters {
         counted.sort_unstable_by_key(|&(key, _)| key);
@@ -195,11 +204,18 @@ impl Counters {
                 }
             }
             Err(at) => {
+                // By quarters: there are many runs.
+                if entries.len() == entries.capacity() {
+                    entries.reserve_exact(entries.len() / 4 + 4);
+                }
                 entries.insert(at, pack(key, copies));
                 self.len += 1;
             }
         }
         let upper = (entries.len() > MAX_RUN).then(|| entries.split_off(MAX_RUN / 2));
+        if entries.capacity() > entries.len() * 3 / 2 + 16 {
+            entries.shrink_to_fit();
+        }
         match entries.first() {
             Some(&first) => run.first = key_of(first),
             None => drop(self.runs.remove(number)),
@@ -547,6 +563,19 @@ mod tests {
             let doubled: Vec<_> = counters.iter().map(|(key, copies)| (key, 2 * copies)).collect();
             prop_assert!(Counters::collect(twice).iter().eq(doubled));
             prop_assert_eq!(Counters::decode(&encoded(&counters)), Ok(counters));
+        }
+
+        #[test]
+        fn counters_take_no_more_memory_than_is_said_of_so_many(
+            set in proptest::collection::vec((1u64..60_000, 1u64..4, 0u32..24), 0..16_000),
+        ) {
+            let mut counters = Counters::default();
+            for (key, copies, shift) in set {
+                counters.set(CounterKey(key), copies << shift);
+            }
+            let copies = counters.iter().map(|it| it.1).sum();
+            let most = Counters::most_bytes(1, counters.len() as u64, copies);
+            prop_assert!(counters.bytes() as u64 <= most, "{} > {most}", counters.bytes());
         }
 
         #[test]

@@ -54,6 +54,15 @@ impl Pages {
         self.sub(page)?.counters.get(&page.page)
     }
 
+    /// Has the first sub-filter grow to so many bytes without a second copy of it.
+    pub fn reserve(&mut self, bytes: u64) {
+        if let Some(sub) = self.subs.first_mut() {
+            let words = usize::try_from(bytes / 8).unwrap_or(usize::MAX);
+            sub.words
+                .reserve_exact(words.saturating_sub(sub.words.len()));
+        }
+    }
+
     /// Forgets all sub-filters but the first so many.
     pub fn truncate(&mut self, sub_filters: usize) {
         self.subs.truncate(sub_filters);
@@ -150,7 +159,7 @@ impl Draft for Pages {
         }
     }
 
-    fn set_page(&mut self, page: PageAddress, whole: WholePage) {
+    fn set_page(&mut self, page: PageAddress, mut whole: WholePage) {
         let Some(sub) = self.subs.get_mut(page.sub as usize) else {
             return;
         };
@@ -166,6 +175,7 @@ impl Draft for Pages {
         if let Some(occupied) = sub.occupied.get_mut(number) {
             *occupied = whole.occupied;
         }
+        whole.counters.shrink();
         match whole.counters.is_empty() {
             true => sub.counters.remove(&page.page),
             false => sub.counters.insert(page.page, whole.counters),

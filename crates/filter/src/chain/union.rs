@@ -4,11 +4,12 @@
 //! slots, lay an item on the same pages. What is lost is who added what: the same item
 //! in both counts twice, whatever an add would have done.
 
+use super::counters::Counters;
 use super::meta::Chain;
 use super::meta::FullReason;
 use super::paged::union::{NotTaken, OtherPage};
 use super::pages::{Draft as _, WholePage};
-use super::params::Difference;
+use super::params::{Difference, PAGE_BYTES};
 use super::plan::Planner;
 use super::resident::Pages;
 use crate::chain::address::PageAddress;
@@ -61,6 +62,8 @@ impl Chain {
             return Err(UnionError::Key);
         }
         let (a, b) = (one.layout().code(), two.layout().code());
+        // In words some labels are left out.
+        let have_attributes = self.params().attributes() == other.params().attributes();
         let attributes = |it: &Chain| match it.params().attributes() {
             Some(attributes) => attributes.to_string(),
             None => "not set".to_owned(),
@@ -83,7 +86,11 @@ impl Chain {
                 two.layout().families().to_string(),
             ),
         ];
-        match fields.into_iter().find(|it| it.1 != it.2) {
+        let differs = |it: &(&str, String, String)| match it.0 {
+            "attributes" => !have_attributes,
+            _ => it.1 != it.2,
+        };
+        match fields.into_iter().find(differs) {
             None => Ok(()),
             Some((field, existing, requested)) => Err(UnionError::Differ(Difference {
                 field,
@@ -94,15 +101,36 @@ impl Chain {
     }
 }
 
+/// Bytes of memory that the pages of a union take at most, while they take up to
+/// `most_bytes` in a store: with counters for all that is in these filters, as often as
+/// splits may copy it.
+pub fn memory(chains: &[Chain], most_bytes: u64) -> u64 {
+    let pages = most_bytes / u64::from(PAGE_BYTES);
+    let (mut counters, mut copies) = (0u64, 0u64);
+    for (table, sub) in chains
+        .iter()
+        .filter_map(|it| Some((it.table()?, it.sub_filter(0)?)))
+    {
+        let layout = table.layout();
+        let level = u32::from(layout.level()).max(layout.code().suffix_bits());
+        let of_level = u64::from(layout.families()).saturating_mul(1 << level);
+        let times = pages.div_ceil(of_level).next_power_of_two();
+        counters = counters.saturating_add((sub.occupied + sub.keys).saturating_mul(times));
+        copies = copies.saturating_add((sub.occupied + sub.counted).saturating_mul(times));
+    }
+    most_bytes.saturating_add(Counters::most_bytes(pages, counters, copies))
+}
+
 /// Takes one filter into another whose pages are in memory. `page` hands out the pages of
-/// the other one, each twice, in their order.
+/// the other one, each twice, in their order; `between` is called between any two steps.
 ///
 /// # Errors
-/// Those of `page`, and [`UnionError`]; the pages are gone then.
+/// Those of `page` and `between`, and [`UnionError`]; the pages are gone then.
 pub fn union<E: From<UnionError>>(
     base: (Chain, Pages),
     other: &Chain,
     mut page: impl FnMut(u32) -> Result<WholePage, E>,
+    mut between: impl FnMut() -> Result<(), E>,
 ) -> Result<(Chain, Pages), E> {
     let (chain, pages) = base;
     chain.may_unite(other)?;
@@ -111,17 +139,22 @@ pub fn union<E: From<UnionError>>(
     let mut planner = Planner::on(pages, chain, &mut search);
     let (mut new, mut told) = (0, Told::of(&layout));
     for number in 0..layout.pages() {
+        between()?;
         let whole = page(number)?;
         told.add(number, &whole)?;
         let found = planner.new_entries(&OtherPage::of(&layout, number, &whole));
         new += found.ok_or(UnionError::Damaged(number))?;
     }
     told.matches(other)?;
-    let split = planner.split_for(other, new);
-    split
+    while planner
+        .split_for(other, new)
         .ok_or(UnionError::Contents)?
-        .map_err(UnionError::Full)?;
+        .map_err(UnionError::Full)?
+    {
+        between()?;
+    }
     for number in 0..layout.pages() {
+        between()?;
         let whole = page(number)?;
         let taken = planner.take_in(&OtherPage::of(&layout, number, &whole));
         taken
@@ -136,17 +169,20 @@ pub fn union<E: From<UnionError>>(
     Ok((chain, pages))
 }
 
-/// All pages of a filter in memory, in its order; held against what is said of them.
+/// All pages of a filter in memory, in its order, with room for so many bytes of them;
+/// held against what is said of them.
 ///
 /// # Errors
 /// Those of `page`, and [`UnionError`].
 pub fn load<E: From<UnionError>>(
     chain: &Chain,
+    room: u64,
     mut page: impl FnMut(u32) -> Result<WholePage, E>,
 ) -> Result<Pages, E> {
     let layout = *chain.table().ok_or(UnionError::Classic)?.layout();
     let (mut pages, mut told) = (Pages::default(), Told::of(&layout));
     pages.note_grown(chain);
+    pages.reserve(room);
     for number in 0..layout.pages() {
         let whole = page(number)?;
         told.add(number, &whole)?;

@@ -3,22 +3,25 @@
 use super::forward::{ForwardOutcome, forward};
 use crate::access::Scope;
 use crate::admission::deadline::Deadline;
-use crate::engine::{Engine, FilterName};
+use crate::bounds::path_of;
+use crate::engine::{Engine, EngineError, FilterName};
 use crate::layer::InnerService;
 use crate::problem::{HttpError, Result, excerpt};
 use crate::requirement::{ResourceScope, RouteRequirement};
 use crate::server::App;
 use crate::server::cluster::commands::ForwardedBy;
+use crate::server::cluster::forward::{Forwarded, GRACE};
 use crate::server::cluster::headers::{CONSISTENCY, MIN_POSITION, POSITION};
 use crate::server::cluster::pod::Cluster;
 use crate::server::cluster::position::LanePosition;
 use crate::server::cluster::route::{LEADER_PATIENCE, LOOK_EVERY, Route};
 use crate::server::principal::Principal;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::time::Instant;
-use tokio::time::sleep;
+use tokio::time::{sleep, sleep_until};
 
 /// What a request asks for.
 struct Asked {
@@ -172,8 +175,50 @@ pub(crate) fn about(requirement: RouteRequirement, method: &Method, path: &str) 
     }
 }
 
+/// Waits until this pod has all that was acknowledged for a filter before, whoever leads
+/// its lane: that pod is asked where it stands.
+///
+/// # Errors
+/// Nobody can say in time, or this pod does not come so far.
+pub(crate) async fn catch_up(
+    app: &App,
+    engine: &Engine,
+    headers: &HeaderMap,
+    filter: &FilterName,
+) -> Result<()> {
+    let Some(cluster) = app.cluster() else {
+        return Ok(());
+    };
+    let until = Instant::now() + LEADER_PATIENCE;
+    let (engine, nobody) = (engine.until(until), ForwardedBy::default());
+    let route = cluster.strong_route(&engine, filter, &nobody, until);
+    let Route::At(address) = route.await? else {
+        return Ok(());
+    };
+    let key = headers.get_all(AUTHORIZATION).iter();
+    let mut asks: HeaderMap = key.map(|it| (AUTHORIZATION, it.clone())).collect();
+    asks.insert(CONSISTENCY, HeaderValue::from_static("strong"));
+    let asked = Forwarded {
+        method: Method::GET,
+        path: path_of(filter),
+        headers: asks,
+        body: reqwest::Body::default(),
+        until: Some(until),
+    };
+    let overdue = sleep_until((until + GRACE).into());
+    let answered = cluster.forward(&address, asked, overdue).await;
+    let answered = answered.map_err(|_| EngineError::NotLeading)?;
+    let position = answered.headers().get(POSITION);
+    match position.and_then(|it| LanePosition::parse(it.to_str().ok()?)) {
+        Some(position) => Ok(engine.reached(position.lane, position.sequence).await?),
+        // There is no such filter.
+        None if answered.status() == StatusCode::NOT_FOUND => Ok(()),
+        None => Err(EngineError::NotLeading.into()),
+    }
+}
+
 /// The filter of the path. One that can't be is refused by its handler.
-async fn filter_of(parts: &mut Parts) -> Option<FilterName> {
+pub(crate) async fn filter_of(parts: &mut Parts) -> Option<FilterName> {
     let params = RawPathParams::from_request_parts(parts, &()).await.ok()?;
     let (_, key) = params.iter().find(|(name, _)| *name == "key")?;
     FilterName::parse(key).ok()

@@ -2,7 +2,8 @@
 
 use super::filter_body::FilterBody;
 use crate::answer::json;
-use crate::engine::{EngineError, Overload};
+use crate::cluster::answer::catch_up;
+use crate::engine::{EngineError, FilterName};
 use crate::extract::{Sent, Target, check_covers};
 use crate::idempotency::marked;
 use crate::middleware::audit::noted;
@@ -10,6 +11,7 @@ use crate::problem::{HttpError, Result};
 use crate::server::App;
 use crate::server::admission::throttle::paces;
 use crate::server::principal::Principal;
+use crate::server::refusal::Refusal;
 use axum::Extension;
 use axum::extract::State;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ pub(crate) async fn merge_filter(
     Extension(caller): Extension<Principal>,
     sent: Sent,
 ) -> Result {
+    let headers = sent.request.headers().clone();
     let (from, key) = sent.merged().await?;
     for (index, other) in from.iter().enumerate() {
         check_covers(&caller, other)?;
@@ -31,16 +34,19 @@ pub(crate) async fn merge_filter(
     }
     let (admission, by) = (&app.admission, caller.holder());
     let place = Arc::new(admission.restores.try_take(by, 1)?);
-    let hold = |bytes: u64| {
-        if bytes > admission.bodies.bound() as u64 {
-            return Err(EngineError::MergeTooLarge { bytes });
-        }
-        let memory = admission.bodies.try_take(by, bytes as usize);
-        let memory = memory.map_err(|_| Overload::Bodies)?;
-        Ok((memory, Arc::clone(&place)))
+    for other in &from {
+        Box::pin(catch_up(&app, &engine, &headers, other)).await?;
+    }
+    let hold = |bytes| Ok((admission.merge(by, bytes)?, Arc::clone(&place)));
+    let ends = caller.clone();
+    let engine = engine.paced(paces(&admission.throttle, move || ends.key_end().is_some()));
+    let merged = Box::pin(engine.merge(&name, &from, hold, key)).await;
+    let answered = match (merged, caller.key_end()) {
+        (Err(EngineError::DeadlineExceeded), Some(end)) => Err(Refusal::from(end))?,
+        (merged, _) => merged?,
     };
-    let engine = engine.paced(paces(&admission.throttle, || false));
-    let answered = Box::pin(engine.merge(&name, &from, hold, key)).await?;
     let response = json(&FilterBody::from(&answered.answer))?;
-    Ok(marked(&answered, noted(response, "merged")))
+    let from: Vec<&str> = from.iter().map(FilterName::as_str).collect();
+    let note = format!("merged {}", from.join(" "));
+    Ok(marked(&answered, noted(response, note)))
 }

@@ -1,6 +1,7 @@
 //! What requests may hold at the same time of one resource, and what they are
 //! told when it is used up.
 
+use crate::engine::EngineError;
 use crate::metrics::Metrics;
 use crate::refusal::Refusal;
 use crate::share::{Claimant, Kind, Permit, Resource, UsedUp};
@@ -53,6 +54,16 @@ impl Budget {
     pub fn try_take(&self, by: Option<&Holder>, amount: usize) -> Result<Held, Refusal> {
         let taken = self.resource.try_take(by, amount as u64);
         taken.map_err(|used_up| self.refused(used_up))
+    }
+
+    /// The same for what the engine does.
+    ///
+    /// # Errors
+    /// [`EngineError::OverShare`].
+    pub(crate) fn lend(&self, by: Option<&Holder>, amount: u64) -> Result<Held, EngineError> {
+        let what = self.what.held();
+        let taken = self.resource.try_take(by, amount);
+        taken.map_err(|used_up| EngineError::OverShare { what, used_up })
     }
 
     /// Takes one, and waits for it for a moment.

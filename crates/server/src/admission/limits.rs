@@ -19,6 +19,9 @@ pub const MAX_REQUEST_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Answers may take one part in so many of what bodies may, besides.
 const ANSWERS_PART: usize = 4;
 
+/// Merges may take one part in so many of what bodies may.
+const MERGES_PART: usize = 4;
+
 /// Memory that an import may take: the lines of a commit, as they came and as
 /// they are committed, the line that is not complete, and what the connection
 /// holds.
@@ -114,6 +117,8 @@ pub struct Admission {
     /// Imports, as many as take half of `bodies`: they last as long as their
     /// clients like, and must leave room for others.
     imports: Budget,
+    /// Bytes of `bodies` for merges.
+    merges: Budget,
     pub(crate) requests: Budget,
     /// Of these, what changes something: changes wait for the disk, and leave
     /// places for questions that do not.
@@ -148,6 +153,7 @@ impl Admission {
             bodies: budget(Scarce::Bodies, bytes),
             body_bytes: metrics.http_request_body_bytes.clone(),
             answers: budget(Scarce::Answers, (bytes / ANSWERS_PART).max(1)),
+            merges: budget(Scarce::Bodies, bytes / MERGES_PART),
             imports: budget(Scarce::Imports, (bytes / 2 / IMPORT_BYTES).max(1)),
             large_changes: budget(Scarce::LargeRequests, large),
             large_questions: budget(Scarce::LargeRequests, large),
@@ -212,6 +218,17 @@ impl Admission {
     pub fn import(&self, by: Option<&Holder>) -> Result<[Held; 2], Refusal> {
         let place = self.imports.try_take(by, 1)?;
         Ok([place, self.bodies.try_take(by, IMPORT_BYTES)?])
+    }
+
+    /// Memory for a merge.
+    ///
+    /// # Errors
+    /// [`EngineError::MergeTooLarge`], or there is not so much left, or not for this key.
+    pub fn merge(&self, by: Option<&Holder>, bytes: u64) -> Result<[Held; 2], EngineError> {
+        if bytes > self.merges.bound() as u64 {
+            return Err(EngineError::MergeTooLarge { bytes });
+        }
+        Ok([self.merges.lend(by, bytes)?, self.bodies.lend(by, bytes)?])
     }
 
     /// Has a body hold memory for so many bytes more, but for no more than there

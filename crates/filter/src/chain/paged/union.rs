@@ -103,16 +103,18 @@ impl<D: Draft> PagePlanner<'_, D> {
         Some(new)
     }
 
-    /// Splits pages until there are so many, and then as many as are due with so many
-    /// entries more.
-    pub fn split_for(&mut self, pages: u32, entries: u64) -> Option<Result<(), FullReason>> {
-        while self.table.layout.pages() < pages {
-            if let Err(end) = self.split()? {
-                return Some(Err(end));
-            }
+    /// Splits a page if there are fewer than so many, or one is due with so many entries
+    /// more. Says whether it did.
+    pub fn split_for(&mut self, pages: u32, entries: u64) -> Option<Result<bool, FullReason>> {
+        let has_all = self.table.layout.pages() >= pages;
+        if has_all && self.table.splits_after(entries) == 0 {
+            return Some(Ok(false));
         }
-        while self.table.splits_after(entries) > 0 && self.split()?.is_ok() {}
-        Some(Ok(()))
+        let split = self.split()?;
+        Some(match has_all {
+            true => Ok(split.is_ok()),
+            false => split.map(|()| true),
+        })
     }
 
     /// Takes in all entries of a page.

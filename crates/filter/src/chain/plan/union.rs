@@ -15,9 +15,9 @@ impl<D: Draft> Planner<'_, D> {
         self.known(new)
     }
 
-    /// Splits pages until there are as many as the other filter has, and then as many
-    /// as so many entries more make due.
-    pub fn split_for(&mut self, other: &Chain, entries: u64) -> Option<Result<(), FullReason>> {
+    /// Splits a page while there are fewer than the other filter has, or so many entries
+    /// more make it due. Says whether it did.
+    pub fn split_for(&mut self, other: &Chain, entries: u64) -> Option<Result<bool, FullReason>> {
         let pages = other.table()?.layout().pages();
         let split = self.paged()?.split_for(pages, entries);
         self.known(split)

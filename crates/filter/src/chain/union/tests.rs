@@ -1,7 +1,7 @@
 use super::*;
-use crate::chain::meta::FullReason;
+use crate::chain::meta::{FullReason, MAX_ITEMS};
 use crate::chain::paged::values::ValueCopies;
-use crate::chain::params::{Defaults, FilterParams, FilterRequest, LayoutKind};
+use crate::chain::params::{Attributes, Codes, Defaults, FilterParams, FilterRequest, LayoutKind};
 use crate::chain::plan::{AddMode, AddResult};
 use crate::chain::read;
 use crate::cuckoo::hash::{HashKey, ItemHash};
@@ -65,7 +65,7 @@ impl Filter {
     }
 
     fn loaded(&self) -> Pages {
-        load(&self.chain, |number| self.page(number)).unwrap()
+        load(&self.chain, 0, |number| self.page(number)).unwrap()
     }
 
     fn hash(&self, item: u32) -> ItemHash {
@@ -116,8 +116,13 @@ impl Filter {
 
     fn with_all_of(&self, other: &Filter) -> Result<Filter, UnionError> {
         let base = (self.chain.clone(), self.loaded());
-        let (chain, pages) = union(base, &other.chain, |number| other.page(number))?;
+        let page = |number| other.page(number);
+        let (chain, pages) = union(base, &other.chain, page, || Ok(()))?;
         let union = Filter::of(chain, &pages);
+        let counters = union.pages.iter().map(|it| it.counters.bytes() as u64);
+        let (counters, slots) = (counters.sum::<u64>(), union.chain.slot_bytes());
+        let most = memory(&[self.chain.clone(), other.chain.clone()], slots) - slots;
+        assert!(counters <= most, "{counters} of {most}");
         // What verifies stored pages finds what the description says.
         union.loaded();
         let encoded = union.chain.encode();
@@ -297,6 +302,57 @@ fn values_of_an_item_are_bounded_in_a_union_too() {
 }
 
 #[test]
+fn counts_double_until_they_can_be_counted_no_more() {
+    for bits in [12, 32] {
+        let mut it = Filter::new(&request(bits, 0)).with(0..1_000);
+        let full = loop {
+            match it.with_all_of(&it) {
+                Ok(twice) => it = twice,
+                Err(full) => break full,
+            }
+        };
+        assert_eq!(full, UnionError::Full(FullReason::GrowthLimit));
+        assert!(it.chain.items() > MAX_ITEMS / 4);
+        // Nor does an entry that is not there yet find a slot.
+        let more = Filter::new(&request(bits, 0)).with(2_000..2_100);
+        let table = it.chain.table_mut().unwrap();
+        let left = MAX_ITEMS - table.occupied - table.counted;
+        (table.counted, table.items) = (table.counted + left, table.items + left);
+        let mut pages = Pages::default();
+        pages.note_grown(&it.chain);
+        let mut search = KickSearch::new();
+        let mut planner = Planner::on(pages, it.chain.clone(), &mut search);
+        let page = more.page(0).unwrap();
+        let page = OtherPage::of(more.chain.table().unwrap().layout(), 0, &page);
+        let full = NotTaken::Full(FullReason::GrowthLimit);
+        assert_eq!(planner.take_in(&page), Some(Err(full)));
+        let added = planner.add(it.hash(7), AddMode::Always);
+        assert_eq!(added, Some(AddResult::Full(FullReason::GrowthLimit)));
+        let (chain, ..) = planner.into_parts();
+        assert_eq!(Chain::decode(&chain.encode()), Ok(chain));
+    }
+}
+
+#[test]
+fn filters_that_differ_in_labels_that_are_not_told_are_refused() {
+    let with = |last: &str| {
+        let labels = (0..40).map(|it| it.to_string()).chain([last.to_owned()]);
+        let codes = Codes::Exact(labels.collect());
+        let attributes = Attributes::new(vec![("plan".to_owned(), codes)]).unwrap();
+        chain(&FilterRequest {
+            attributes: Some(attributes),
+            ..FilterRequest::default()
+        })
+    };
+    let refused = with("x").may_unite(&with("y")).unwrap_err();
+    assert!(
+        refused.to_string().starts_with("attributes is"),
+        "{refused}"
+    );
+    assert_eq!(with("x").may_unite(&with("x")), Ok(()));
+}
+
+#[test]
 fn strangers_are_refused_with_their_difference() {
     let one = chain(&request(16, 0));
     let of = |change: fn(&mut FilterRequest)| {
@@ -368,7 +424,8 @@ fn pages_that_can_not_be_are_refused() {
             }
             let base = (one.chain.clone(), one.loaded());
             // It may be refused, or hold as much as it should; it never panics.
-            if let Ok((chain, pages)) = union(base, &damaged.chain, |it| damaged.page(it)) {
+            let page = |it| damaged.page(it);
+            if let Ok((chain, pages)) = union(base, &damaged.chain, page, || Ok(())) {
                 Filter::of(chain, &pages).loaded();
             }
         }

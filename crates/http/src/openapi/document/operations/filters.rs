@@ -180,9 +180,11 @@ pub(super) async fn restore_filter() {}
 /// are: it finds what any of them finds, and counts add up. They must be siblings, with
 /// the layout `paged` and no window: one created with `sibling_of` the other, or both of
 /// a third. Each is read as it is at one moment; the union takes the place of the filter
-/// in one commit, like a dump that is restored over it. If the filter is changed in the
-/// meantime, the merge begins again, and after three times is `overloaded`. It takes
-/// memory for bodies (`--max-buffered-bytes`), some seven times the bytes of all slots.
+/// in one commit; answers stored for retries, and imports, are its own from then on. If
+/// the filter is changed in the meantime, the merge begins again, and after three times
+/// is `overloaded`. All merges together may take a quarter of `--max-buffered-bytes`: one
+/// needs five to ten times the bytes of all slots. In a cluster each filter has all that
+/// was acknowledged for it before the merge.
 #[utoipa::path(
     post,
     path = "/filters/{key}/merge",
