@@ -248,13 +248,13 @@ impl Made<'_> {
         self.add("window/items", lines(many, 0));
     }
 
-    /// Filters that take as much memory to be merged as one API key may have.
+    /// Filters that take two thirds of the memory that merges may have.
     fn siblings(&self, many: usize) {
-        let united = json!({"capacity": 6 * many, "fingerprint_bits": 12});
+        let united = json!({"capacity": 2 * many, "fingerprint_bits": 12});
         self.put("united", united.to_string());
         self.put("sibling", json!({"sibling_of": "united"}).to_string());
         for key in ["united/items", "sibling/items"] {
-            for n in 0..6 {
+            for n in 0..2 {
                 self.add(key, lines(many, n * many));
             }
         }
