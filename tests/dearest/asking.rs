@@ -68,26 +68,33 @@ fn ask(
         .enable_all()
         .build()
         .unwrap();
+    // It opens a connection for each request under way. To make one for each takes longer
+    // than the short test lasts.
+    let http = reqwest::Client::builder().no_proxy().no_gzip();
+    let http = http.build().unwrap();
     let (asked, ends) = (Asked::default(), Instant::now() + begins);
     runtime.block_on(async {
-        let asking = (0..connections).map(|first| go_on(caller, rounds, first, ends, &asked));
+        let asking =
+            (0..connections).map(|first| go_on(&http, caller, rounds, first, ends, &asked));
         let _ = timeout(longest, join_all(asking)).await;
     });
     asked
 }
 
-async fn go_on(caller: &Caller, rounds: &[Round], first: usize, ends: Instant, asked: &Asked) {
-    let http = reqwest::Client::builder()
-        .no_proxy()
-        .no_gzip()
-        .build()
-        .unwrap();
+async fn go_on(
+    http: &reqwest::Client,
+    caller: &Caller,
+    rounds: &[Round],
+    first: usize,
+    ends: Instant,
+    asked: &Asked,
+) {
     let mut stream = None;
     for at in first.. {
         match &rounds[at % rounds.len()] {
             Round::Http(requests) => {
                 for request in requests {
-                    request_once(&http, caller, request, asked).await;
+                    request_once(http, caller, request, asked).await;
                 }
             }
             Round::Redis(commands) => {
