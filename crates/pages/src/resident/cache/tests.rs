@@ -142,18 +142,18 @@ fn install_counted(
 #[test]
 fn commits_wait_for_pages_with_counters_that_go_and_not_for_those_that_commands_hold() {
     let (cache, table) = (cache(), table(100));
-    for page in 0..40 {
+    for page in 0..90 {
         install_counted(&cache, &table, page, Hold::Pinned).unwrap();
     }
     assert!(cache.has_many_counters() && !cache.must_shed_counters());
-    let dirty = install_counted(&cache, &table, 40, Hold::Pinned).unwrap();
+    let dirty = install_counted(&cache, &table, 90, Hold::Pinned).unwrap();
     let frame = cache.frame(dirty).unwrap();
     frame.set_dirty_state(DirtyState::Dirty);
     cache.unpin(dirty);
     assert!(cache.must_shed_counters());
     frame.set_dirty_state(DirtyState::Clean);
     cache.shed_counters();
-    assert!(!cache.is_resident(&table, 40) && !cache.must_shed_counters());
+    assert!(!cache.is_resident(&table, 90) && !cache.must_shed_counters());
 }
 
 #[test]
