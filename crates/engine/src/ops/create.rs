@@ -19,6 +19,12 @@ use crate::store::StoreError;
 use crate::ttl;
 use std::sync::Arc;
 
+/// What a filter is to be, as far as that is known before another one is asked.
+pub(super) enum CheckedFilter<'a> {
+    Itself(FilterParams),
+    SiblingOf(&'a FilterName),
+}
+
 /// What a filter is to be, checked.
 pub(super) struct ResolvedFilter {
     pub(super) params: FilterParams,
@@ -58,11 +64,11 @@ impl Engine {
             _ => None,
         };
         let create = |recorder: Option<SideRecorder>| async move {
-            self.check_new(wanted)?;
+            let checked = self.check_new(wanted)?;
             loop {
                 let term = state.term(name);
                 let Some(filter) = self.state.open(&self.caller, name).await? else {
-                    let new = Box::pin(self.resolve_new(wanted)).await?;
+                    let new = self.resolve_new(wanted, &checked).await?;
                     let empty = NewWithItems {
                         filter: &new,
                         items: &ItemBatch::new(),
@@ -121,7 +127,8 @@ impl Engine {
     /// Those of a creation: [`EngineError::InvalidParams`],
     /// [`EngineError::OverQuota`].
     pub async fn preview_filter(&self, wanted: &NewFilter) -> Result<FilterPreview> {
-        let new = self.resolve_new(wanted).await?;
+        let checked = self.check_new(wanted)?;
+        let new = self.resolve_new(wanted, &checked).await?;
         self.state
             .quota
             .check_new(self.caller.key.as_ref(), new.params.first_bytes())?;
@@ -178,37 +185,36 @@ impl Engine {
 
     /// Checks what a filter is to be, whether it is there or not; of a sibling what the
     /// other filter does not say.
-    pub(super) fn check_new(&self, wanted: &NewFilter) -> Result {
-        if wanted.sibling_of.is_none() {
-            self.params_of(wanted)?;
-        }
-        ttl::expiry(wanted.ttl_seconds, 0).map(drop)
-    }
-
-    fn params_of(&self, wanted: &NewFilter) -> Result<FilterParams> {
-        let params = FilterParams::resolve(&wanted.params, &self.state.defaults)
-            .map_err(EngineError::InvalidParams)?;
-        match params.can_be_numbered() {
-            true => Ok(params),
-            false => Err(too_many_pages_to_number(&params)),
-        }
+    pub(super) fn check_new<'a>(&self, wanted: &'a NewFilter) -> Result<CheckedFilter<'a>> {
+        let checked = match &wanted.sibling_of {
+            Some(name) => CheckedFilter::SiblingOf(name),
+            None => {
+                let params = FilterParams::resolve(&wanted.params, &self.state.defaults)
+                    .map_err(EngineError::InvalidParams)?;
+                if !params.can_be_numbered() {
+                    return Err(too_many_pages_to_number(&params));
+                }
+                CheckedFilter::Itself(params)
+            }
+        };
+        ttl::expiry(wanted.ttl_seconds, 0)?;
+        Ok(checked)
     }
 
     /// What a filter that is not there is to be.
-    pub(super) async fn resolve_new(&self, wanted: &NewFilter) -> Result<ResolvedFilter> {
-        let sibling = match &wanted.sibling_of {
-            None => None,
-            // Seldom, and larger than all else that this future holds.
-            Some(name) => Some(Box::pin(self.sibling(name, wanted)).await?),
+    pub(super) async fn resolve_new(
+        &self,
+        wanted: &NewFilter,
+        checked: &CheckedFilter<'_>,
+    ) -> Result<ResolvedFilter> {
+        let (params, sibling) = match checked {
+            CheckedFilter::Itself(params) => (params.clone(), None),
+            CheckedFilter::SiblingOf(name) => {
+                // Seldom, and larger than all else that this future holds.
+                let sibling = Box::pin(self.sibling(name, wanted)).await?;
+                (sibling.params().clone(), Some(sibling))
+            }
         };
-        let params = match &sibling {
-            Some(sibling) => sibling.params().clone(),
-            None => self.params_of(wanted)?,
-        };
-        if let Some(refused) = params.too_large() {
-            return Err(EngineError::InvalidParams(vec![refused]));
-        }
-        ttl::expiry(wanted.ttl_seconds, 0)?;
         Ok(ResolvedFilter {
             params,
             ttl_seconds: wanted.ttl_seconds,
@@ -226,7 +232,11 @@ impl Engine {
         };
         refused.map_err(EngineError::not_merged(name))?;
         // Whatever was allowed when that one was made.
-        Ok(sibling.with_max_filter_bytes(self.state.defaults.max_filter_bytes))
+        let sibling = sibling.with_max_filter_bytes(self.state.defaults.max_filter_bytes);
+        match sibling.params().too_large() {
+            Some(refused) => Err(EngineError::InvalidParams(vec![refused])),
+            None => Ok(sibling),
+        }
     }
 }
 

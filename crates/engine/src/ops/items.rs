@@ -38,12 +38,12 @@ impl Engine {
     ) -> Result<Answered<Vec<AddResult>>> {
         let state = &self.state;
         let add = |recorder: Option<SideRecorder>| async move {
-            if let Some(wanted) = &options.create {
-                self.check_new(wanted)?;
-            }
+            let wanted = options.create.as_ref();
+            let checked = wanted.map(|it| self.check_new(it)).transpose()?;
+            let wanted = wanted.zip(checked.as_ref());
             loop {
                 let filter = self.state.open(&self.caller, name).await?;
-                let outcome = match (filter, &options.create) {
+                let outcome = match (filter, wanted) {
                     (Some(filter), _) => {
                         check_no_values(filter.view.load().chain.params())?;
                         state.quota.check_growth(filter.owner.as_ref())?;
@@ -51,9 +51,8 @@ impl Engine {
                         self.change_items(&filter, items, change, recorder.as_ref())
                             .await?
                     }
-                    (None, Some(wanted)) => {
-                        // Seldom, and larger than all else that this future holds.
-                        let new = Box::pin(self.resolve_new(wanted)).await?;
+                    (None, Some((wanted, checked))) => {
+                        let new = self.resolve_new(wanted, checked).await?;
                         check_no_values(&new.params)?;
                         let new = NewWithItems {
                             filter: &new,
@@ -61,6 +60,7 @@ impl Engine {
                             mode: options.mode,
                             reply_with: ReplyWith::Results,
                         };
+                        // Seldom, and larger than all else that this future holds.
                         Box::pin(self.create(name, new, recorder.as_ref())).await?
                     }
                     (None, None) => return Err(EngineError::NotFound { name: name.clone() }),

@@ -86,9 +86,8 @@ impl Chain {
                 two.layout().families().to_string(),
             ),
         ];
-        let differs = |it: &(&str, String, String)| match it.0 {
-            "attributes" => !have_attributes,
-            _ => it.1 != it.2,
+        let differs = |(field, one, two): &(&str, String, String)| {
+            one != two || *field == "attributes" && !have_attributes
         };
         match fields.into_iter().find(differs) {
             None => Ok(()),
