@@ -9,6 +9,7 @@ use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::cluster::answer::{catch_up, filter_of};
 use super::idempotency::Keyed;
 use super::media::{self, media_type};
+use super::middleware::auth::check_covers;
 use super::parse::{self, Batch, BatchKind, OptionsIn, WHERE, WITHIN_SECONDS};
 use super::problem::{HttpError, Result};
 use super::query::Query;
@@ -239,22 +240,18 @@ impl Sent {
     /// # Errors
     /// Everything that can be wrong with a body.
     pub(crate) async fn fields(self) -> Result<(NewFilter, Option<IdempotencyKey>)> {
-        let (app, (mut parts, body)) = (self.app, self.request.into_parts());
-        let sent = Sent {
-            request: Request::from_parts(parts.clone(), body),
-            app: Arc::clone(&app),
-        };
-        let fields = sent.json_body(true, |json| parse::new_filter(json, ""));
-        let (wanted, key) = fields.await?;
+        let app = Arc::clone(&self.app);
+        let fields = self.json_body(true, |json| parse::new_filter(json, ""));
+        let (wanted, key, mut parts) = fields.await?;
         Box::pin(check_sibling(&app, &mut parts, &wanted)).await?;
         Ok((wanted, key))
     }
 
-    /// Reads with which filters another is to be merged.
+    /// Reads with which filters another is to be merged; with the head of the request.
     ///
     /// # Errors
     /// Everything that can be wrong with a body.
-    pub(crate) async fn merged(self) -> Result<(Vec<FilterName>, Option<IdempotencyKey>)> {
+    pub(crate) async fn merged(self) -> Result<(Vec<FilterName>, Option<IdempotencyKey>, Parts)> {
         self.json_body(false, parse::merged).await
     }
 
@@ -263,7 +260,8 @@ impl Sent {
     /// # Errors
     /// Everything that can be wrong with a body.
     pub(crate) async fn changed_ttl(self) -> Result<(Option<u64>, Option<IdempotencyKey>)> {
-        self.json_body(false, parse::changed_ttl).await
+        let (ttl_seconds, key, _) = self.json_body(false, parse::changed_ttl).await?;
+        Ok((ttl_seconds, key))
     }
 
     /// What makes a change that needs no body the same as one sent before.
@@ -276,12 +274,13 @@ impl Sent {
         Ok(Keyed::of(&parts)?.map(|keyed| keyed.with_body(b"")))
     }
 
-    /// Reads a body in JSON, which may be left out if it is optional.
+    /// Reads a body in JSON, which may be left out if it is optional; with the head of the
+    /// request.
     async fn json_body<T: Send + 'static>(
         self,
         is_optional: bool,
         parse: fn(&[u8]) -> Result<T>,
-    ) -> Result<(T, Option<IdempotencyKey>)> {
+    ) -> Result<(T, Option<IdempotencyKey>, Parts)> {
         let (app, (parts, body)) = (self.app, self.request.into_parts());
         let keyed = Keyed::of(&parts)?;
         Query::none(&parts.uri)?;
@@ -307,7 +306,8 @@ impl Sent {
         }
         let parse =
             move |json: &Bytes| Ok((parse(json)?, keyed.map(|keyed| keyed.with_body(json))));
-        parsed(bytes, parse).await
+        let (said, key) = parsed(bytes, parse).await?;
+        Ok((said, key, parts))
     }
 }
 
@@ -320,7 +320,7 @@ async fn check_sibling(app: &App, parts: &mut Parts, wanted: &NewFilter) -> Resu
     let caller = parts.extensions.get::<Principal>().cloned();
     let caller = caller.unwrap_or_default();
     caller.needs_export()?;
-    check_covers(&caller, sibling)?;
+    check_covers(caller.prefix(), sibling.as_str())?;
     let engine = app.engine()?.for_caller(caller.caller(None));
     for name in filter_of(parts).await.iter().chain([sibling]) {
         if engine.has_filter(name).await? {
@@ -328,17 +328,6 @@ async fn check_sibling(app: &App, parts: &mut Parts, wanted: &NewFilter) -> Resu
         }
     }
     catch_up(app, &engine, &parts.headers, sibling).await
-}
-
-/// # Errors
-/// The caller's key is not for this filter.
-pub(crate) fn check_covers(caller: &Principal, name: &FilterName) -> Result<()> {
-    match caller.prefix() {
-        Some(prefix) if !caller.covers(name) => Err(HttpError::FilterForbidden {
-            prefix: prefix.to_string(),
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// What a body says.

@@ -4,9 +4,10 @@ use super::filter_body::FilterBody;
 use crate::answer::json;
 use crate::cluster::answer::catch_up;
 use crate::engine::{EngineError, FilterName};
-use crate::extract::{Sent, Target, check_covers};
+use crate::extract::{Sent, Target};
 use crate::idempotency::marked;
 use crate::middleware::audit::noted;
+use crate::middleware::auth::check_covers;
 use crate::problem::{HttpError, Result};
 use crate::server::App;
 use crate::server::admission::throttle::paces;
@@ -23,10 +24,9 @@ pub(crate) async fn merge_filter(
     Extension(caller): Extension<Principal>,
     sent: Sent,
 ) -> Result {
-    let headers = sent.request.headers().clone();
-    let (from, key) = sent.merged().await?;
+    let (from, key, parts) = sent.merged().await?;
     for (index, other) in from.iter().enumerate() {
-        check_covers(&caller, other)?;
+        check_covers(caller.prefix(), other.as_str())?;
         if *other == name {
             let (pointer, allowed) = (format!("/from/{index}"), "other filters");
             return Err(HttpError::field(pointer, "the filter itself", allowed));
@@ -35,7 +35,7 @@ pub(crate) async fn merge_filter(
     let (admission, by) = (&app.admission, caller.holder());
     let place = Arc::new(admission.restores.try_take(by, 1)?);
     for other in &from {
-        Box::pin(catch_up(&app, &engine, &headers, other)).await?;
+        Box::pin(catch_up(&app, &engine, &parts.headers, other)).await?;
     }
     let hold = |bytes| Ok((admission.merge(by, bytes)?, Arc::clone(&place)));
     let ends = caller.clone();

@@ -10,6 +10,7 @@
 //! others; everything that concerns the server as a whole is refused.
 
 use super::ending;
+use crate::access::Prefix;
 use crate::access::keys::ApiKey;
 use crate::admission::answers;
 use crate::admission::deadline::Deadline;
@@ -142,12 +143,18 @@ async fn check_prefix(key: &ApiKey, resource: ResourceScope, parts: &mut Parts) 
                 .await
                 .map_err(|_| HttpError::Plain(Code::MalformedPath))?;
             let key = params.iter().find(|(name, _)| *name == "key");
-            match key.is_some_and(|(_, key)| prefix.covers(key)) {
-                true => Ok(()),
-                false => Err(HttpError::FilterForbidden {
-                    prefix: prefix.to_string(),
-                }),
-            }
+            check_covers(Some(prefix), key.map_or("", |(_, key)| key))
         }
+    }
+}
+
+/// # Errors
+/// A key with this prefix is not for this filter.
+pub(crate) fn check_covers(prefix: Option<&Prefix>, filter: &str) -> Result<()> {
+    match prefix.filter(|it| !it.covers(filter)) {
+        None => Ok(()),
+        Some(prefix) => Err(HttpError::FilterForbidden {
+            prefix: prefix.to_string(),
+        }),
     }
 }
