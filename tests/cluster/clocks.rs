@@ -62,10 +62,7 @@ fn after_a_stop_of_all_pods_the_clock_of_the_first_one_alone_ends_nothing() {
     let brokers = Brokers::start(1, "always");
     found(&brokers, 2);
     let client = Client::new();
-    let mut pods: Vec<Pod> = (0..2).map(|_| Pod::start(&brokers)).collect();
-    for pod in &mut pods {
-        pod.ready(&client);
-    }
+    let mut pods = Pod::several(2, &brokers, &client);
     let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
     let body = json!({ "capacity": 1_000, "ttl_seconds": 3_600 });
     client.insist(&addresses, 0, "make", "PUT", "/filters/hour", &body);

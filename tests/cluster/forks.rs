@@ -43,8 +43,7 @@ fn an_empty_pod_begins_no_other_history_in_a_log_that_was_purged() {
     let brokers = Brokers::start(1, "always");
     found(&brokers, 1);
     let client = Client::new();
-    let mut pods: Vec<Pod> = (0..2).map(|_| Pod::start(&brokers)).collect();
-    pods.iter_mut().for_each(|it| it.ready(&client));
+    let mut pods = Pod::several(2, &brokers, &client);
     let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
     let capacity = json!({ "capacity": 1_000 });
     let at = client.insist(&addresses, 0, "make", "PUT", "/filters/seen", &capacity);

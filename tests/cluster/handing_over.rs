@@ -4,9 +4,9 @@
 use crate::broker::Brokers;
 use crate::nats_server;
 use crate::operator::found;
-use crate::program::{Client, Pod, status};
+use crate::program::{Client, Pod, status, until_led};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const LANES: u32 = 6;
@@ -44,10 +44,7 @@ fn a_merge_has_all_that_was_acknowledged_for_filters_that_other_pods_lead() {
     let brokers = Brokers::start(1, "always");
     found(&brokers, LANES);
     let asking = Client::new();
-    let mut pods: Vec<Pod> = (0..2).map(|_| Pod::start(&brokers)).collect();
-    for pod in &mut pods {
-        pod.ready(&asking);
-    }
+    let pods = Pod::several(2, &brokers, &asking);
     level(&brokers, &pods);
     let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
     asking.insist(&addresses, 0, "make", "PUT", "/filters/all", &json!({}));
@@ -64,7 +61,7 @@ fn a_merge_has_all_that_was_acknowledged_for_filters_that_other_pods_lead() {
         asking.insist(&addresses, round / 2, &key, "POST", path, &merge);
         let url = format!("{}/filters/all", addresses[round % 2]);
         let strong = [("cuckood-consistency", "strong")];
-        let all = asking.send("GET", &url, &strong, None).unwrap();
+        let all = until_led(|| asking.send("GET", &url, &strong, None).unwrap());
         assert_eq!(all.body["items"], round + 1, "{}", all.body);
     }
 }
@@ -188,4 +185,65 @@ fn pods_that_start_are_given_their_share_of_lanes_and_hand_overs_pause_nothing_f
     let added: u64 = measured.iter().map(|it| it.2).sum();
     println!("restarts: longest pause {longest:?}, {refused} refused of {added}");
     assert!(longest < Duration::from_secs(5), "{longest:?}");
+}
+
+#[test]
+fn lanes_that_are_handed_over_refuse_nobody_who_asks_another_pod() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(1, "always");
+    found(&brokers, 16);
+    let asking = Client::new();
+    let mut pods = Pod::several(1, &brokers, &asking);
+    let capacity = json!({ "capacity": 1000 });
+    for filter in 0..32 {
+        let path = format!("/filters/f{filter}");
+        asking.insist(
+            &[pods[0].address.clone()],
+            0,
+            &path,
+            "PUT",
+            &path,
+            &capacity,
+        );
+    }
+    // It is given half of the lanes, one after the other.
+    pods.extend(Pod::several(1, &brokers, &asking));
+    let (asked, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for client in 0..4 {
+            let (asking, address) = (asking.clone(), &pods[1].address);
+            let (asked, is_over) = (&asked, &is_over);
+            scope.spawn(move || {
+                for item in 0.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let url = format!("{address}/filters/f{}", (item + 8 * client) % 32);
+                    let add = json!({ "items": [format!("{client}-{item}")] });
+                    let added = asking.send("POST", &format!("{url}/items"), &[], Some(&add));
+                    let added = added.unwrap();
+                    assert_eq!(added.status, 200, "{}", added.body);
+                    let strong = [("cuckood-consistency", "strong")];
+                    let seen = asking.send("GET", &url, &strong, None).unwrap();
+                    assert_eq!(seen.status, 200, "{}", seen.body);
+                    asked.fetch_add(2, Ordering::Relaxed);
+                }
+            });
+        }
+        let started = Instant::now();
+        while leads(&brokers, &pods)[1] < 8 {
+            if started.elapsed() > Duration::from_secs(60) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(started.elapsed() < Duration::from_secs(60));
+    });
+    println!(
+        "{} answers while lanes were handed over",
+        asked.into_inner()
+    );
 }

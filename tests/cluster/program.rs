@@ -54,6 +54,13 @@ impl Pod {
         Pod::start_with(brokers, &[])
     }
 
+    /// So many, which are ready.
+    pub(crate) fn several(count: usize, brokers: &Brokers, client: &Client) -> Vec<Pod> {
+        let mut pods: Vec<Pod> = (0..count).map(|_| Pod::start(brokers)).collect();
+        pods.iter_mut().for_each(|it| it.ready(client));
+        pods
+    }
+
     /// One with some flags more.
     pub(crate) fn start_with(brokers: &Brokers, flags: &[&str]) -> Pod {
         Pod::start_at(brokers, "http", flags)

@@ -78,10 +78,7 @@ fn a_leader_may_be_killed_and_every_change_counts_once_on_every_pod() {
     let brokers = Brokers::start(3, "always");
     found(&brokers, LANES);
     let asking = Client::new();
-    let mut pods: Vec<Pod> = (0..3).map(|_| Pod::start(&brokers)).collect();
-    for pod in &mut pods {
-        pod.ready(&asking);
-    }
+    let mut pods = Pod::several(3, &brokers, &asking);
     let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
     let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let added: Vec<(u64, String)> = std::thread::scope(|scope| {
@@ -144,10 +141,7 @@ fn questions_see_what_they_ask_for_on_any_pod() {
     let mut brokers = Brokers::start(1, "always");
     found(&brokers, LANES);
     let asking = Client::new();
-    let mut pods: Vec<Pod> = (0..2).map(|_| Pod::start(&brokers)).collect();
-    for pod in &mut pods {
-        pod.ready(&asking);
-    }
+    let mut pods = Pod::several(2, &brokers, &asking);
     let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
     let capacity = json!({ "capacity": 1000 });
     asking.insist(&addresses, 0, "make", "PUT", "/filters/seen", &capacity);
@@ -276,70 +270,6 @@ fn questions_see_what_they_ask_for_on_any_pod() {
         "POST",
         "/filters/seen/items",
         &json!({ "items": ["after"] }),
-    );
-}
-
-#[test]
-fn lanes_that_are_handed_over_refuse_nobody_who_asks_another_pod() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 16);
-    let asking = Client::new();
-    let mut first = Pod::start(&brokers);
-    first.ready(&asking);
-    let capacity = json!({ "capacity": 1000 });
-    for filter in 0..32 {
-        let path = format!("/filters/f{filter}");
-        let addresses = std::slice::from_ref(&first.address);
-        asking.insist(addresses, 0, &path, "PUT", &path, &capacity);
-    }
-    // It is given half of the lanes, one after the other.
-    let mut second = Pod::start(&brokers);
-    second.ready(&asking);
-    let (asked, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        for client in 0..4 {
-            let (asking, address) = (asking.clone(), &second.address);
-            let (asked, is_over) = (&asked, &is_over);
-            scope.spawn(move || {
-                for item in 0.. {
-                    if is_over.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let url = format!("{address}/filters/f{}", (item + 8 * client) % 32);
-                    let add = json!({ "items": [format!("{client}-{item}")] });
-                    let added = asking.send("POST", &format!("{url}/items"), &[], Some(&add));
-                    let added = added.unwrap();
-                    assert_eq!(added.status, 200, "{}", added.body);
-                    let strong = [("cuckood-consistency", "strong")];
-                    let seen = asking.send("GET", &url, &strong, None).unwrap();
-                    assert_eq!(seen.status, 200, "{}", seen.body);
-                    asked.fetch_add(2, Ordering::Relaxed);
-                }
-            });
-        }
-        let started = Instant::now();
-        while status(&brokers)["lanes"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|it| it["leader"] == *second.address)
-            .count()
-            < 8
-        {
-            if started.elapsed() > Duration::from_secs(60) {
-                break;
-            }
-            thread::sleep(Duration::from_millis(200));
-        }
-        is_over.store(true, Ordering::Relaxed);
-        assert!(started.elapsed() < Duration::from_secs(60));
-    });
-    println!(
-        "{} answers while lanes were handed over",
-        asked.into_inner()
     );
 }
 
