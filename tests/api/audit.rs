@@ -222,10 +222,7 @@ async fn an_act_whose_client_does_not_wait_has_its_line_once_it_is_done() {
         root.as_str()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let gate = store.clone();
-    tokio::task::spawn_blocking(move || gate.await_arrival())
-        .await
-        .unwrap();
+    store.arrival().await;
     drop(stream);
     sleep(Duration::from_millis(200)).await;
     assert_eq!(audited("filter", "audit-left").len(), 0);

@@ -102,10 +102,7 @@ async fn a_backup_is_followed_listed_and_downloaded() {
         .problem(409, "backup_running");
     assert_eq!(backed.names().await, std::slice::from_ref(&id));
 
-    let gate = backed.store.clone();
-    tokio::task::spawn_blocking(move || gate.await_arrival())
-        .await
-        .unwrap();
+    backed.store.arrival().await;
     backed.store.open();
     let complete = backed.ended(&id).await;
     assert_eq!(complete["state"], "complete");
@@ -206,10 +203,7 @@ async fn a_backup_that_fails_says_so_and_leaves_nothing() {
     backed.store.freeze_to(5_000_000);
     backed.store.hold_first(Point::FrozenOpen);
     let id = backed.begin().await;
-    let gate = backed.store.clone();
-    tokio::task::spawn_blocking(move || gate.await_arrival())
-        .await
-        .unwrap();
+    backed.store.arrival().await;
     let directory = backed.directory.path().join("backups");
     // As if somebody had cleaned up: the archive can't get its name.
     std::fs::remove_dir_all(&directory).unwrap();

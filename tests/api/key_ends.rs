@@ -169,8 +169,8 @@ async fn an_import_ends_with_its_key_and_says_what_it_committed() {
     }
 }
 
-#[tokio::test]
-async fn an_import_that_ends_with_its_key_says_what_its_last_commit_did() {
+/// A server with a filter `f`, whose store can be held up.
+async fn with_filter_behind_a_gate() -> (GatedStore, Keyed, Token) {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
     let setup = Setup {
         store: Arc::new(store.clone()),
@@ -178,16 +178,19 @@ async fn an_import_that_ends_with_its_key_says_what_its_last_commit_did() {
     };
     let (keyed, root) = Keyed::with(setup).await;
     assert_eq!(keyed.put(&root, "/filters/f").await.status, 201);
+    (store, keyed, root)
+}
+
+#[tokio::test]
+async fn an_import_that_ends_with_its_key_says_what_its_last_commit_did() {
+    let (store, keyed, root) = with_filter_behind_a_gate().await;
     let token = keyed.add("importer", Scope::Write, None);
     store.hold_first(Point::CommitDone);
     let request = "POST /filters/f/import?import_id=i";
     let mut stream = Open::sending(&keyed, &token, request, TEXT).await;
     let lines: String = (0..8192).map(|line| format!("{line}\n")).collect();
     stream.send(lines.as_bytes()).await;
-    let gate = store.clone();
-    tokio::task::spawn_blocking(move || gate.await_arrival())
-        .await
-        .unwrap();
+    store.arrival().await;
     // It is done, and the import has not heard of it yet.
     keyed.remove("importer");
     sleep(Duration::from_millis(100)).await;
@@ -363,13 +366,7 @@ async fn a_client_that_reads_nothing_holds_no_place_once_its_key_is_gone() {
 
 #[tokio::test]
 async fn a_merge_ends_with_its_key_and_changes_nothing() {
-    let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let setup = Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    };
-    let (keyed, root) = Keyed::with(setup).await;
-    assert_eq!(keyed.put(&root, "/filters/f").await.status, 201);
+    let (store, keyed, root) = with_filter_behind_a_gate().await;
     let sibling = json!({"items": ["a"], "create": {"sibling_of": "f"}});
     keyed.post(&root, "/filters/g/items", sibling).await.ok();
     let token = keyed.add("writer", Scope::Write, None);
@@ -380,10 +377,7 @@ async fn a_merge_ends_with_its_key_and_changes_nothing() {
         body.len()
     );
     let stream = Open::begin(&keyed, &token, "POST /filters/f/merge", &headers).await;
-    let gate = store.clone();
-    tokio::task::spawn_blocking(move || gate.await_arrival())
-        .await
-        .unwrap();
+    store.arrival().await;
     keyed.remove("writer");
     store.open();
     stream.refused("api_key_revoked").await;
@@ -392,21 +386,12 @@ async fn a_merge_ends_with_its_key_and_changes_nothing() {
 
 #[tokio::test]
 async fn a_dump_that_is_not_begun_yet_ends_with_its_key() {
-    let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let setup = Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    };
-    let (keyed, root) = Keyed::with(setup).await;
-    assert_eq!(keyed.put(&root, "/filters/f").await.status, 201);
+    let (store, keyed, root) = with_filter_behind_a_gate().await;
     let token = keyed.add("reader", Scope::Read, None);
     store.hold_first(Point::FilterRead);
     let close = "connection: close\r\n";
     let stream = Open::begin(&keyed, &token, "GET /filters/f/dump", close).await;
-    let gate = store.clone();
-    tokio::task::spawn_blocking(move || gate.await_arrival())
-        .await
-        .unwrap();
+    store.arrival().await;
     keyed.remove("reader");
     stream.refused("api_key_revoked").await;
     store.open();

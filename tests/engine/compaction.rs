@@ -59,10 +59,7 @@ async fn held_at_its_beginning(engine: &Engine, store: &GatedStore) -> tokio::ta
             engine.compact(&name("f"), None).await.unwrap();
         }
     });
-    let store = store.clone();
-    tokio::task::spawn_blocking(move || store.await_arrival())
-        .await
-        .unwrap();
+    store.arrival().await;
     compacting
 }
 

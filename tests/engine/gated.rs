@@ -148,6 +148,13 @@ impl GatedStore {
         }
     }
 
+    /// Waits, and lets others run, until somebody is held up.
+    pub(crate) async fn arrival(&self) {
+        let gate = self.clone();
+        let arrived = tokio::task::spawn_blocking(move || gate.await_arrival());
+        arrived.await.unwrap();
+    }
+
     pub(crate) fn fail_commits(&self, failing: Failing) {
         self.shared.0.lock().unwrap().failing = failing;
     }

@@ -341,10 +341,7 @@ async fn a_filter_that_is_replaced_meanwhile_is_asked_again() {
             look_up(&engine, &named(&["a", "b"]), &items, LookupMode::All).await
         }
     });
-    let at_gate = gate.clone();
-    tokio::task::spawn_blocking(move || at_gate.await_arrival())
-        .await
-        .unwrap();
+    gate.arrival().await;
     engine.delete_filter(&name("a"), None).await.unwrap();
     engine.delete_filter(&name("b"), None).await.unwrap();
     create(&engine, "b", &FilterRequest::default()).await;
