@@ -40,7 +40,7 @@ const PLANS: u64 = 85;
 /// MiB of a server with such a cache and one lane.
 fn bound(cache: u64) -> u64 {
     let plans = PLANS + cache / 12;
-    cache + cache / 8 + BLOCK_CACHE + BODIES + BODIES / 4 + COLD_READS + plans + FIXED
+    cache + cache / 4 + BLOCK_CACHE + BODIES + BODIES / 4 + COLD_READS + plans + FIXED
 }
 
 /// Items of a batch, at most; and such that all changes fit a record of the commit log.

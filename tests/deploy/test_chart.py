@@ -412,12 +412,12 @@ class Consistent(unittest.TestCase):
 
         # Block cache, RocksDB's write buffers, bodies, the rest.
         others = 64 + 128 + 256 + 256
-        # Cache and what is known of its pages, and plans: 85 MiB a lane and a twelfth of the cache, ...
-        self.assertEqual(limit(), f"{256 + 39 + 2 * 85 + 22 + others}Mi")
+        # Cache and what is known and parked of its pages, and plans: 85 MiB a lane and a twelfth of the cache, ...
+        self.assertEqual(limit(), f"{256 + 77 + 2 * 85 + 22 + others}Mi")
         large = ("memory.cacheMiB=4096", "memory.lanes=16")
-        self.assertEqual(limit(*large), f"{4096 + 615 + 16 * 85 + 342 + others}Mi")
+        self.assertEqual(limit(*large), f"{4096 + 1229 + 16 * 85 + 342 + others}Mi")
         # ... or one and a half caches, if that is less.
-        self.assertEqual(limit("memory.cacheMiB=33"), f"{33 + 5 + 50 + others}Mi")
+        self.assertEqual(limit("memory.cacheMiB=33"), f"{33 + 10 + 50 + others}Mi")
         self.assertEqual(limit("resources.limits.memory=3Gi"), "3Gi")
 
     def test_memory_is_requested_as_it_is_limited(self):
@@ -771,7 +771,7 @@ class Cluster(unittest.TestCase):
         limit = container_of(self.documents)["resources"]["limits"]["memory"]
         cache = 256
         plans = min(8 * 85 + 22, cache * 3 // 2)
-        self.assertEqual(limit, f"{cache + 39 + plans + 64 + 128 + 256 + 256}Mi")
+        self.assertEqual(limit, f"{cache + 77 + plans + 64 + 128 + 256 + 256}Mi")
 
 
 def manifests(part):

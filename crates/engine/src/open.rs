@@ -47,6 +47,9 @@ const PAGES_PER_SEARCH: usize = crate::cuckoo::kick::MAX_PAGES_PER_SEARCH + 176;
 /// How often the store's disk is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
+/// How long a stop stores pages before it leaves the rest to the log.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Entries of the list of what ends that are counted at a start.
 const MAX_TOLD: usize = 100_000;
 
@@ -565,8 +568,9 @@ impl Engine {
         self.state.filters.len()
     }
 
-    /// Stops taking commands, finishes those taken and checkpoints, so that the next
-    /// start replays nothing; or, on a disk that is too full for that, all of the log.
+    /// Stops taking commands, finishes those taken and checkpoints for some seconds, so
+    /// that the next start replays little; or, on a disk that is too full for that, all
+    /// of the log.
     /// Blocks. A second call does nothing.
     ///
     /// # Errors
@@ -575,7 +579,7 @@ impl Engine {
         self.halt();
         self.state.disk.look();
         if self.state.disk.has_background_room() {
-            self.state.checkpointer.checkpoint_all()?;
+            self.state.checkpointer.checkpoint_all(STOP_PATIENCE)?;
         }
         self.state.store.sync()
     }

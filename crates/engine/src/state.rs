@@ -283,12 +283,13 @@ impl EngineState {
         let (filters, checkpointer) = (Arc::clone(&self.filters), Arc::clone(&self.checkpointer));
         let has_room = self.store_work.run(caller, move || {
             // Filters with dirty pages stay open until a checkpoint wrote them.
-            for _ in 0..40 {
+            let started = Instant::now();
+            while started.elapsed() < Duration::from_secs(2) {
                 if filters.close_unused() {
                     return true;
                 }
                 let wait = Duration::from_millis(50);
-                if checkpointer.wait_for_frames(wait).is_err() {
+                if checkpointer.wait_for_images(wait).is_err() {
                     return false;
                 }
             }

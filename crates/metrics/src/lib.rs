@@ -234,6 +234,12 @@ families! {
     lookup_filters: Histogram = "cuckood_lookup_filters", [], POWERS_OF_FOUR;
     /// Pages that wait for a checkpoint.
     dirty_pages: IntGauge = "cuckood_dirty_pages", [], [];
+    /// Bytes of changes of parked pages: such as wait for a checkpoint without being resident.
+    parked_bytes: IntGauge = "cuckood_parked_bytes", [], [];
+    /// Pages parked: what changed in them was kept, and not yet stored.
+    parked_pages: IntCounter = "cuckood_parked_pages_total", [], [];
+    /// Pages that were parked and not resident, read and stored with what changed in them.
+    folded_pages: IntCounter = "cuckood_folded_pages_total", [], [];
     /// Bytes of redo records that wait for a checkpoint.
     log_bytes: IntGauge = "cuckood_log_bytes", [], [];
     /// Bytes of redo records committed.

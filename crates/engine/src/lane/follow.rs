@@ -79,6 +79,7 @@ impl Lane {
         let begin = || self.checkpointer.begin_commit(self.number);
         commit.sequence = *settled.sequence.get_or_insert_with(begin);
         let position = shared.position_with(settled, &commit);
+        let kept_out = tables_of(&prepared.changes);
         let images = images_of(&mut prepared.changes);
         // Behind the frames: these may be waited for.
         let slices = (!images.is_empty()).then(|| self.checkpointer.hold_slices());
@@ -89,6 +90,10 @@ impl Lane {
             let touched = prepared.targets.into_iter().map(|it| it.filter);
             shared.keep(Vec::new(), touched.collect());
             return Err(error);
+        }
+        for (table, page) in &kept_out {
+            // Their images have it now, and are newer.
+            self.cache.unpark(table, *page);
         }
         let redo_bytes = commit.redo.len() as u64;
         self.publish(&prepared.changes, frames, commit.sequence, redo_bytes);
@@ -321,6 +326,16 @@ impl Lane {
         let garbage = removed.map(|it| Garbage::Filter(it.filter.id));
         self.checkpointer.reclaim_soon(garbage);
     }
+}
+
+/// The pages whose images are written with a commit.
+fn tables_of(changes: &[Changes]) -> Vec<(Arc<PageTable>, u32)> {
+    let of_filter = |changes: &'_ Changes| -> Vec<(Arc<PageTable>, u32)> {
+        let pages = changes.images.keys();
+        let pages = pages.filter_map(|it| Some((Arc::clone(changes.table(*it)?), it.page)));
+        pages.collect()
+    };
+    changes.iter().flat_map(of_filter).collect()
 }
 
 /// The images that are written with a commit.

@@ -27,9 +27,19 @@ impl Bounds {
         self.max_dirty_pages - spare.min(self.max_dirty_pages / 2)
     }
 
+    /// Bytes of parked pages from which on no more are parked.
+    pub(super) fn max_parked_bytes(&self) -> u64 {
+        self.max_dirty_pages * u64::from(PAGE_BYTES) / 2
+    }
+
     /// Bytes of images after which no further one is written at once.
     pub(super) fn slice_bytes(&self) -> usize {
         self.slice_pages.saturating_mul(PAGE_BYTES as usize)
+    }
+
+    /// Bytes of redo records from which on nothing comes before the log.
+    pub(super) fn very_much_log(&self) -> u64 {
+        self.max_log_bytes / 4 * 3
     }
 
     /// Bytes of redo records from which on images are written. Half of what

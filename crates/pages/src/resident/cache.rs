@@ -20,6 +20,7 @@ use super::frame::{Frame, FrameIndex, Words};
 use super::frames::{Chunk, Frames};
 use super::image::PageImage;
 use super::leaves::frame_at;
+use super::parked::{Changed, ParkedBytes};
 use super::seqlock::{Entry, Version, WordsRead};
 use super::table::{Extent, PageTable};
 use super::versions::Versions;
@@ -39,6 +40,7 @@ pub struct PageCache {
     /// Pages that are being brought in.
     pub(super) flights: Flights,
     versions: Versions,
+    parked: ParkedBytes,
 }
 
 /// A page in its frame, as one reader found it.
@@ -177,6 +179,7 @@ impl PageCache {
             eviction: Mutex::new(Eviction::new(metrics)),
             flights: Flights::default(),
             versions: Versions::new(),
+            parked: ParkedBytes::new(metrics.parked_bytes.clone()),
         }
     }
 
@@ -287,6 +290,22 @@ impl PageCache {
         let index = self.resident_frame(table, page)?;
         self.hold(index, Hold::Pinned);
         Some(index)
+    }
+
+    /// Bytes of all parked pages.
+    pub fn parked_bytes(&self) -> u64 {
+        self.parked.get()
+    }
+
+    /// Parks what changed in a page; see [`ParkedBytes::park`].
+    pub(super) fn park(&self, table: &PageTable, page: u32, changed: Changed) -> Option<bool> {
+        self.parked.park(table.parked(), page, changed)
+    }
+
+    /// Forgets what is parked of a page: its stored image has it all, or the page is no
+    /// more.
+    pub fn unpark(&self, table: &PageTable, page: u32) {
+        self.parked.forget(table.parked(), page);
     }
 
     /// Gives a pin back.

@@ -2,11 +2,13 @@
 //! log be cut.
 //!
 //! A commit writes a redo record; the pages it changes stay in memory, dirty,
-//! until a checkpoint writes their images, a bounded slice at a time, oldest
-//! first. A record is needed as long as a page that it changed has no image
-//! that contains the change. So the log is cut before the oldest record that
-//! any dirty page needs, and before the oldest record that was handed to the
-//! store but is not published yet.
+//! until a checkpoint sees to them, a bounded slice at a time, oldest first. If
+//! it is for their frames, it parks what changed in them, which is little where
+//! there are more pages than frames; if it is for the log, or for what is parked,
+//! it writes images. A record is needed as long as a page that it changed has no
+//! image that contains the change. So the log is cut before the oldest record that
+//! any dirty or parked page needs, and before the oldest record that was handed to
+//! the store but is not published yet.
 //!
 //! Each lane has its [dirty pages](DirtyPages). The lane holds their lock while
 //! it publishes, a checkpoint holds it while it copies images: an image is the
@@ -20,7 +22,7 @@ pub use slices::CutLog;
 
 use super::bounds::Bounds;
 use super::cache::PageCache;
-use super::dirty::{DirtyPage, DirtyPages};
+use super::dirty::{DirtyPage, DirtyPages, Need};
 use super::frame::{DirtyState, FrameIndex};
 use super::log::LogSizes;
 use super::table::PageTable;
@@ -60,7 +62,9 @@ pub struct Checkpointer {
 
 #[derive(Default)]
 struct Signals {
-    /// Pages have to become clean whatever the bounds say.
+    /// Frames have to become clean whatever the bounds say.
+    frames: bool,
+    /// Pages have to be stored whatever the bounds say.
     flush: bool,
     /// Pages of removed filters and dropped sub-filters, to be reclaimed.
     garbage: Vec<Garbage>,
@@ -112,36 +116,19 @@ impl Publication<'_> {
     /// have happened, and before the log is cut that says so.
     pub fn drop_page(&mut self, table: &Arc<PageTable>, page: u32) {
         let cache = &self.checkpointer.cache;
-        let index = cache.detach(table, page);
-        let frame = index.and_then(|index| Some((index, cache.frame(index)?)));
-        if let Some((index, frame)) = frame {
-            match frame.dirty_state() {
-                DirtyState::Clean => cache.release(index),
-                // What waits, or is being written, is to be removed instead.
-                DirtyState::Dirty | DirtyState::Copied | DirtyState::Dropped => {
-                    frame.set_dirty_state(DirtyState::Dropped);
-                    if frame.changed_since_copy() == 0 {
-                        frame.set_changed_since_copy(self.sequence.0);
-                    }
-                    return;
-                }
-            }
-        }
-        self.wait_for_checkpoint(table, page, None);
+        cache.take_back(table, page);
+        cache.unpark(table, page);
+        // Whatever else it waits for finds that it is no more.
+        self.wait_for_checkpoint(table, page, Need::Gone);
     }
 
-    fn wait_for_checkpoint(
-        &mut self,
-        table: &Arc<PageTable>,
-        page: u32,
-        frame: Option<FrameIndex>,
-    ) {
+    fn wait_for_checkpoint(&mut self, table: &Arc<PageTable>, page: u32, need: Need) {
         table.dirty().fetch_add(1, Ordering::AcqRel);
         let dirty_pages = &self.checkpointer.dirty_pages;
         dirty_pages.fetch_add(1, Ordering::Relaxed);
         self.pages.dirty.push_back(DirtyPage {
             oldest: self.sequence,
-            frame,
+            need,
             table: Arc::clone(table),
             page,
         });
@@ -162,9 +149,14 @@ impl Publication<'_> {
         };
         for word in changes.words_of(page) {
             frame.store(word.at.word, word.value);
+            frame.note_changed(word.at.word);
         }
         frame.note_occupied(page.occupied);
-        cache.set_counters(index, table, changes.counters_of(page));
+        let counters = changes.counters_of(page);
+        if !counters.is_empty() {
+            cache.set_counters(index, table, counters);
+            frame.note_changed_counters();
+        }
         self.changed(table, page.address.page, index);
     }
 
@@ -177,6 +169,9 @@ impl Publication<'_> {
         whole: &WholePage,
     ) {
         self.checkpointer.cache.set_page(index, table, whole);
+        if let Some(frame) = self.checkpointer.cache.frame(index) {
+            frame.note_all_changed();
+        }
         self.changed(table, page, index);
     }
 
@@ -188,9 +183,9 @@ impl Publication<'_> {
         match resident.dirty_state() {
             DirtyState::Clean => {
                 resident.set_dirty_state(DirtyState::Dirty);
-                self.wait_for_checkpoint(table, page, Some(frame));
+                self.wait_for_checkpoint(table, page, Need::Changed);
             }
-            DirtyState::Dirty | DirtyState::Dropped => {}
+            DirtyState::Dirty => {}
             DirtyState::Copied => {
                 if resident.changed_since_copy() == 0 {
                     resident.set_changed_since_copy(self.sequence.0);
@@ -306,6 +301,9 @@ impl Checkpointer {
             if !self.disk.has_background_room() {
                 return Err(NoRoom::DiskFull);
             }
+            if let Some(reason) = self.unreadable() {
+                return Err(NoRoom::CheckpointsFail(reason));
+            }
             if started.elapsed() > ROOM_PATIENCE {
                 return Err(NoRoom::Late);
             }
@@ -317,6 +315,23 @@ impl Checkpointer {
         self.check_counters()
     }
 
+    /// What keeps the log from being cut, if it is a page that can't be read.
+    fn unreadable(&self) -> Option<String> {
+        if self.log.bytes() < self.bounds.max_log_bytes {
+            return None;
+        }
+        let needed = self.needed_from();
+        let page = self.lanes.iter().find_map(|it| {
+            let waiting = it.lock();
+            let mut pages = waiting.unreadable.iter();
+            let page = pages.find(|page| page.oldest <= needed)?;
+            Some(page.table.id(page.page))
+        })?;
+        Some(format!(
+            "{page} can't be read, and the log is kept for its changes: restore a backup"
+        ))
+    }
+
     /// Refuses what would wait for commands that wait themselves: these keep the pages
     /// in memory whose counters take too much. A refused command gives back its own.
     fn check_counters(&self) -> Result<(), NoRoom> {
@@ -326,13 +341,25 @@ impl Checkpointer {
         }
     }
 
-    /// Asks for clean pages and waits for some, `patience` at the longest.
+    /// Asks for clean frames and waits for some, `patience` at the longest.
     ///
     /// # Errors
     /// Checkpoints fail.
     pub fn wait_for_frames(&self, patience: Duration) -> Result<(), StoreError> {
+        self.ask(|signals| signals.frames = true, patience)
+    }
+
+    /// Asks for pages to be stored and waits for some, `patience` at the longest.
+    ///
+    /// # Errors
+    /// Checkpoints fail.
+    pub fn wait_for_images(&self, patience: Duration) -> Result<(), StoreError> {
+        self.ask(|signals| signals.flush = true, patience)
+    }
+
+    fn ask(&self, ask: impl FnOnce(&mut Signals), patience: Duration) -> Result<(), StoreError> {
         let mut signals = self.signals.lock();
-        signals.flush = true;
+        ask(&mut signals);
         self.work.notify_one();
         if let Some(reason) = signals.failure.clone() {
             return Err(StoreError::CheckpointFailed { reason });
@@ -385,8 +412,11 @@ impl Checkpointer {
             || self.cache.has_many_counters()
     }
 
-    /// Whether recovery should write pages before it goes on.
+    /// Whether recovery should see to pages before it goes on.
     pub fn has_many_dirty_pages(&self) -> bool {
         self.dirty_pages.load(Ordering::Relaxed) > self.bounds.many_dirty_pages()
     }
 }
+
+#[cfg(test)]
+mod tests;

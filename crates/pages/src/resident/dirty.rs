@@ -1,11 +1,11 @@
 //! The pages of one lane that a checkpoint has to write, and the oldest record
 //! of the log that each of them needs.
 
-use super::frame::FrameIndex;
 use super::table::PageTable;
 use crate::page::Sequence;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// One lane's dirty pages.
 #[derive(Default)]
@@ -14,19 +14,31 @@ pub(super) struct DirtyPages {
     pub(super) in_flight: Option<Sequence>,
     /// Pages by the oldest record they need, ascending.
     pub(super) dirty: VecDeque<DirtyPage>,
-    /// Pages that changed while their image was written; ascending as well,
-    /// because slices follow each other.
-    pub(super) again: VecDeque<DirtyPage>,
-    /// Oldest record that the slice being written needs.
-    pub(super) in_slice: Option<Sequence>,
+    /// Parked pages, ascending as well.
+    pub(super) parked: VecDeque<DirtyPage>,
+    /// Parked pages whose stored images can't be read, and since when the oldest of
+    /// them waits to be tried again.
+    pub(super) unreadable: Vec<DirtyPage>,
+    pub(super) unreadable_since: Option<Instant>,
 }
 
-/// A page that has to be written, or whose image has to be removed.
+/// What a checkpoint has to do about a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Its frame has what neither its image has, nor what is parked of it.
+    Changed,
+    /// What is parked of it has to come to its image.
+    Parked,
+    /// Its image has to be removed: it is no more.
+    Gone,
+}
+
+/// A page that has to be written, or whose image has to be removed. Where it lies is
+/// looked up: it may have been written meanwhile for another need, or be no more.
 pub(super) struct DirtyPage {
     /// The oldest record that it needs.
     pub(super) oldest: Sequence,
-    /// Where it lies. `None`: it is no more.
-    pub(super) frame: Option<FrameIndex>,
+    pub(super) need: Need,
     pub(super) table: Arc<PageTable>,
     pub(super) page: u32,
 }
@@ -34,26 +46,60 @@ pub(super) struct DirtyPage {
 impl DirtyPages {
     /// The oldest record that anything here needs.
     pub(super) fn oldest_needed(&self) -> Option<Sequence> {
-        [self.in_flight, self.in_slice, self.oldest_waiting()]
+        let unreadable = self.unreadable.iter().map(|page| page.oldest).min();
+        let waiting = self.oldest_waiting(Which::All);
+        [self.in_flight, waiting, unreadable]
             .into_iter()
             .flatten()
             .min()
     }
 
     /// The oldest record that a page which waits for its turn needs.
-    pub(super) fn oldest_waiting(&self) -> Option<Sequence> {
-        let fronts = [self.dirty.front(), self.again.front()];
-        fronts.into_iter().flatten().map(|page| page.oldest).min()
+    pub(super) fn oldest_waiting(&self, which: Which) -> Option<Sequence> {
+        self.fronts(which).into_iter().flatten().min()
     }
 
-    /// The next page that a checkpoint writes.
-    pub(super) fn pop_oldest(&mut self) -> Option<DirtyPage> {
-        let dirty = self.dirty.front().map(|page| page.oldest);
-        let again = self.again.front().map(|page| page.oldest);
-        match (dirty, again) {
-            (Some(dirty), Some(again)) if again < dirty => self.again.pop_front(),
-            (Some(_), _) => self.dirty.pop_front(),
-            (None, _) => self.again.pop_front(),
+    /// The next page that a checkpoint sees to.
+    pub(super) fn pop_oldest(&mut self, which: Which) -> Option<DirtyPage> {
+        let oldest = self.oldest_waiting(which)?;
+        let [changed, _] = self.fronts(which);
+        match changed == Some(oldest) {
+            true => self.dirty.pop_front(),
+            false => self.parked.pop_front(),
         }
     }
+
+    fn fronts(&self, which: Which) -> [Option<Sequence>; 2] {
+        let oldest = |queue: &VecDeque<DirtyPage>| queue.front().map(|page| page.oldest);
+        [
+            oldest(&self.dirty).filter(|_| which != Which::Parked),
+            oldest(&self.parked).filter(|_| which != Which::Changed),
+        ]
+    }
+
+    /// Has pages that could not be read be tried again at once.
+    #[cfg(test)]
+    pub(super) fn forget_patience(&mut self) {
+        let long_ago = Instant::now().checked_sub(std::time::Duration::from_secs(3_600));
+        self.unreadable_since = self.unreadable_since.and(long_ago);
+    }
+
+    /// Puts a page in its place among those that wait; mostly that is an end.
+    pub(super) fn put(&mut self, page: DirtyPage) {
+        let queue = match page.need {
+            Need::Changed | Need::Gone => &mut self.dirty,
+            Need::Parked => &mut self.parked,
+        };
+        let at = queue.partition_point(|it| it.oldest <= page.oldest);
+        queue.insert(at, page);
+    }
+}
+
+/// Which pages a checkpoint sees to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Such as lie in a frame, or are no more.
+    Changed,
+    Parked,
+    All,
 }

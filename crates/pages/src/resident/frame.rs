@@ -1,6 +1,7 @@
 //! One frame: the words of a page, and what is known of the page in it.
 
 use super::image;
+use super::parked::Changed;
 use arc_swap::ArcSwapOption;
 use cuckood_filter::chain::counters::{CounterKey, Counters};
 use cuckood_filter::chain::pages::WholePage;
@@ -9,7 +10,7 @@ use cuckood_filter::cuckoo::bucket::{self, SlotWidth};
 use cuckood_filter::hints;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// Words of a frame.
 pub(super) const FRAME_WORDS: usize = PAGE_BYTES as usize / 8;
@@ -29,8 +30,20 @@ pub struct Frame<'a> {
     pub(super) state: &'a State,
 }
 
+/// Changed words of a page that are known by number. One that changed in more is written
+/// as a whole.
+const MAX_CHANGED: usize = 16;
+
+/// In place of how many words changed: more than are known by number.
+const MANY_CHANGED: u8 = u8::MAX;
+
+/// Counters of a page that may be parked, all of them, when one changed. A page with more
+/// is not parked: its image may take many times what its slots do.
+const MAX_PARKED_COUNTERS: usize = 8;
+
 /// What is known of the page in a frame. Not beside its words: those fill huge
 /// pages, and one is seldom read with the other.
+#[repr(align(64))]
 pub(super) struct State {
     /// Slots in use. Written by the lane, or with the whole page.
     occupied: AtomicU32,
@@ -45,19 +58,26 @@ pub(super) struct State {
     /// First commit that was published since the image was copied; 0 = none.
     /// Under the lock of the lane's dirty pages.
     changed_since_copy: AtomicU64,
+    /// Words that changed since the page was stored or parked, and how many these are;
+    /// under the lock of the lane's dirty pages.
+    changed: [AtomicU16; MAX_CHANGED],
+    changed_words: AtomicU8,
+    /// Whether a counter did.
+    changed_counters: AtomicBool,
 }
+
+/// One cache line, for what every change writes to.
+const _: () = assert!(size_of::<State>() == 64);
 
 /// How far a resident page is from its stored image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirtyState {
-    /// The image is the page.
+    /// The image is the page, with what is parked of it.
     Clean,
     /// Changed, and waiting for a checkpoint.
     Dirty,
     /// Its image was copied and is being written.
     Copied,
-    /// The page is no more; a checkpoint has still to do with the frame.
-    Dropped,
 }
 
 impl State {
@@ -69,6 +89,9 @@ impl State {
             pins: AtomicU32::new(0),
             dirty: AtomicU8::new(0),
             changed_since_copy: AtomicU64::new(0),
+            changed: [const { AtomicU16::new(0) }; MAX_CHANGED],
+            changed_words: AtomicU8::new(0),
+            changed_counters: AtomicBool::new(false),
         }
     }
 }
@@ -229,8 +252,7 @@ impl Frame<'_> {
         match self.state.dirty.load(Ordering::Acquire) {
             0 => DirtyState::Clean,
             1 => DirtyState::Dirty,
-            2 => DirtyState::Copied,
-            _ => DirtyState::Dropped,
+            _ => DirtyState::Copied,
         }
     }
 
@@ -240,7 +262,6 @@ impl Frame<'_> {
             DirtyState::Clean => 0,
             DirtyState::Dirty => 1,
             DirtyState::Copied => 2,
-            DirtyState::Dropped => 3,
         };
         self.state.dirty.store(byte, Ordering::Release);
     }
@@ -255,5 +276,59 @@ impl Frame<'_> {
         self.state
             .changed_since_copy
             .store(sequence, Ordering::Relaxed);
+    }
+    /// Notes that a word changes.
+    #[inline]
+    pub(super) fn note_changed(self, word: u16) {
+        let state = self.state;
+        let known = state.changed_words.load(Ordering::Relaxed);
+        let Some(changed) = state.changed.get(..usize::from(known)) else {
+            return;
+        };
+        if changed.iter().any(|it| it.load(Ordering::Relaxed) == word) {
+            return;
+        }
+        let known = match state.changed.get(usize::from(known)) {
+            Some(next) => {
+                next.store(word, Ordering::Relaxed);
+                known + 1
+            }
+            None => MANY_CHANGED,
+        };
+        state.changed_words.store(known, Ordering::Relaxed);
+    }
+
+    /// Notes that counters change.
+    pub(super) fn note_changed_counters(self) {
+        self.state.changed_counters.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that all may have changed.
+    pub(super) fn note_all_changed(self) {
+        self.state
+            .changed_words
+            .store(MANY_CHANGED, Ordering::Relaxed);
+    }
+
+    /// Notes that nothing changed: it is stored, or parked.
+    pub(super) fn note_unchanged(self) {
+        self.state.changed_words.store(0, Ordering::Relaxed);
+        self.state.changed_counters.store(false, Ordering::Relaxed);
+    }
+
+    /// What changed, if it is little.
+    pub(super) fn changed(self) -> Option<Changed> {
+        let words = usize::from(self.state.changed_words.load(Ordering::Relaxed));
+        let words = self.state.changed.get(..words)?;
+        let counters = match self.state.changed_counters.load(Ordering::Relaxed) {
+            _ if self.counters() > MAX_PARKED_COUNTERS => return None,
+            true => Some(self.state.counters.load_full().unwrap_or_default()),
+            false => None,
+        };
+        let words = words.iter().map(|it| it.load(Ordering::Relaxed));
+        Some(Changed {
+            words: words.map(|word| (word, self.load(word))).collect(),
+            counters,
+        })
     }
 }

@@ -60,7 +60,7 @@ pub fn encode(
     for word in words.take(page_bytes.div_ceil(8)) {
         image.extend_from_slice(&word.to_le_bytes());
     }
-    image.truncate(page_bytes);
+    image.resize(page_bytes, 0);
     if let Some(counters) = counters {
         counters.encode(&mut image);
     }
@@ -111,12 +111,15 @@ impl StoredPage {
         geometry: &PageGeometry,
         id: PageId,
     ) -> Result<StoredPage, StoreError> {
-        let page = decode(bytes, geometry.page_bytes(), id)?;
+        decode(bytes, geometry.page_bytes(), id).map(StoredPage::of)
+    }
+
+    pub(super) fn of(page: PageImage<'_>) -> StoredPage {
         let counters = page.counters.map(Arc::unwrap_or_clone);
-        Ok(StoredPage {
+        StoredPage {
             slots: page.slots.to_vec(),
             counters: counters.unwrap_or_default(),
-        })
+        }
     }
 
     /// One of the words of its slots.

@@ -275,6 +275,10 @@ impl Loader {
         let nothing = PageImage::default();
         let as_of = self.cache.as_of(table, page);
         let installed = self.install_pinned(table, page, &nothing, as_of)?;
+        if let Some(frame) = installed.and_then(|index| self.cache.frame(index)) {
+            // Another page of its number may have an image that is not removed yet.
+            frame.note_all_changed();
+        }
         installed.ok_or(StoreError::PageNotResident)
     }
 
@@ -347,18 +351,16 @@ impl Loader {
         each: &mut impl FnMut(&OwnPage<'_>, &PageImage<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let ids: Vec<PageId> = own.pages.iter().map(|own| own.page.id()).collect();
-        let mut result = Ok(());
+        let (mut result, mut slots) = (Ok(()), Vec::new());
         self.store.read_pages(&ids, &mut |index, bytes| {
-            let Some(own) = own.pages.get(index) else {
+            let Some(own) = own.pages.get(index).filter(|_| result.is_ok()) else {
                 return;
             };
-            let bytes = bytes.unwrap_or_default();
-            if result.is_err() {
-                return;
-            }
-            let page_bytes = own.page.table.geometry().page_bytes();
+            let (table, page) = (own.page.table, own.page.address.page);
+            let page_bytes = table.geometry().page_bytes();
+            let stored = image::decode(bytes.unwrap_or_default(), page_bytes, own.page.id());
             result =
-                image::decode(bytes, page_bytes, own.page.id()).and_then(|image| each(own, &image));
+                stored.and_then(|stored| each(own, &table.with_parked(page, stored, &mut slots)));
         })?;
         result
     }

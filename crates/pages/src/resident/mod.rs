@@ -19,6 +19,7 @@
 //! | `pins` | what commands and drains keep in memory |
 //! | `image` | the stored bytes of a page |
 //! | `loader` | bringing pages in from the store, each once at a time; `kept_out`: or keeping them out |
+//! | `parked` | what changed in pages that are neither in a frame nor stored as they are |
 //! | `dirty` | pages of a lane that wait for a checkpoint, and the records that they need |
 //! | `log` | how much the redo log holds |
 //! | `bounds` | when images are written, and when commits wait |
@@ -39,6 +40,7 @@ pub mod image;
 mod leaves;
 mod loader;
 mod log;
+mod parked;
 mod pins;
 mod seqlock;
 mod table;

@@ -6,7 +6,9 @@
 //! it was made, it takes segments, each twice as long as the one before.
 
 use super::geometry::PageGeometry;
+use super::image::PageImage;
 use super::leaves::{LEAF_PAGES, LeafName};
+use super::parked::ParkedPages;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
 use cuckood_filter::chain::params::PAGE_BYTES;
 use std::sync::OnceLock;
@@ -38,6 +40,8 @@ pub struct PageTable {
     /// Of the counters of its resident pages.
     counter_bytes: AtomicU64,
     dirty: AtomicU32,
+    /// What changed in its pages since they were stored.
+    parked: ParkedPages,
     /// Of the leaves whose numbers, within the table, have no bit from this one
     /// on.
     first_bits: u32,
@@ -97,6 +101,7 @@ impl PageTable {
             resident: AtomicU32::new(0),
             counter_bytes: AtomicU64::new(0),
             dirty: AtomicU32::new(0),
+            parked: ParkedPages::default(),
             first_bits: first_leaves.next_power_of_two().ilog2(),
             first: parts(first_leaves),
             grown: OnceLock::new(),
@@ -171,10 +176,28 @@ impl PageTable {
         self.resident.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Pages that wait for a checkpoint.
+    /// Pages that wait for a checkpoint, parked ones among them.
     #[inline]
     pub fn dirty(&self) -> &AtomicU32 {
         &self.dirty
+    }
+
+    pub(super) fn parked(&self) -> &ParkedPages {
+        &self.parked
+    }
+
+    /// A page as it is, from its stored image, which nobody replaces meanwhile: what is
+    /// parked of it lies on top, in `slots`, if there is any.
+    pub(super) fn with_parked<'a>(
+        &self,
+        page: u32,
+        image: PageImage<'a>,
+        slots: &'a mut Vec<u8>,
+    ) -> PageImage<'a> {
+        match self.parked.lock().get(&page) {
+            Some(parked) => parked.over(image, self.geometry.page_bytes(), slots),
+            None => image,
+        }
     }
 
     /// Says that these pages will not be asked for again.

@@ -23,6 +23,17 @@ use std::sync::Arc;
 pub(crate) struct MemoryStore {
     /// Shared with its snapshots; the next write makes a copy of its own.
     entries: Arc<RwLock<Arc<Entries>>>,
+    /// Of writes that are not forced.
+    failing: Arc<RwLock<Option<Failing>>>,
+}
+
+/// How a write fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failing {
+    /// Nothing is written.
+    Before,
+    /// All is written.
+    After,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -41,7 +52,21 @@ impl MemoryStore {
     pub(crate) fn fork(&self) -> MemoryStore {
         MemoryStore {
             entries: Arc::new(RwLock::new(self.now())),
+            failing: Arc::default(),
         }
+    }
+
+    fn apply(&self, batch: Batch) {
+        let mut entries = self.entries.write();
+        let entries = Arc::make_mut(&mut entries);
+        for change in batch.changes {
+            entries.apply(change);
+        }
+    }
+
+    /// Has writes that are not forced fail.
+    pub(crate) fn fail(&self, failing: Option<Failing>) {
+        *self.failing.write() = failing;
     }
 
     /// Inverts the bits of one byte of a stored value, envelope included, as a
@@ -158,13 +183,19 @@ impl Reader for MemoryStore {
 }
 
 impl KeyValueStore for MemoryStore {
-    fn write(&self, batch: Batch, _: Durability) -> Result<(), StoreError> {
-        let mut entries = self.entries.write();
-        let entries = Arc::make_mut(&mut entries);
-        for change in batch.changes {
-            entries.apply(change);
+    fn write(&self, batch: Batch, durability: Durability) -> Result<(), StoreError> {
+        let failing = *self.failing.read();
+        let failing = failing.filter(|_| durability == Durability::Ordered);
+        if failing != Some(Failing::Before) {
+            self.apply(batch);
         }
-        Ok(())
+        match failing {
+            None => Ok(()),
+            Some(_) => Err(StoreError::Io {
+                doing: "writing",
+                source: "it was told to fail".into(),
+            }),
+        }
     }
 
     fn snapshot(&self) -> Box<dyn Reader + '_> {

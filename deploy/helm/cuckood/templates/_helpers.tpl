@@ -195,12 +195,12 @@ capabilities:
 {{- end -}}
 {{- end -}}
 
-{{/* The limit in MiB: the caches (the first one with what is known of its pages),
+{{/* The limit in MiB: the caches (the first one with what is known, and parked, of its pages),
      RocksDB's write buffers of 128 MiB, bodies, plans, and the rest. */}}
 {{- define "cuckood.memoryMiB" -}}
 {{- $plans := include "cuckood.plansMiB" . | int -}}
 {{- with .Values.memory -}}
-{{- add .cacheMiB (div (add (mul 3 .cacheMiB) 19) 20) .blockCacheMiB 128 .bodiesMiB $plans .overheadMiB -}}
+{{- add .cacheMiB (div (add (mul 3 .cacheMiB) 9) 10) .blockCacheMiB 128 .bodiesMiB $plans .overheadMiB -}}
 {{- end -}}
 {{- end -}}
 

@@ -1,14 +1,28 @@
-//! Checkpoints: the images of the pages with the oldest needs are copied and
-//! written, a bounded slice at a time, and the log is cut behind them.
+//! Checkpoints: the pages with the oldest needs are parked, or their images are copied
+//! and written, a bounded slice at a time, and the log is cut behind them.
+
+mod fold;
 
 use super::Checkpointer;
 use crate::page::{PageId, Sequence};
-use crate::resident::dirty::DirtyPage;
-use crate::resident::frame::DirtyState;
+use crate::resident::dirty::{DirtyPage, DirtyPages, Need, Which};
+use crate::resident::frame::{DirtyState, Frame};
 use crate::resident::table::PageTable;
 use crate::store::StoreError;
+use fold::Fold;
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Words of a parked page from which on it is stored where there is no room to park
+/// more; with fewer it costs less to store the pages that lie in frames.
+const FOLDED_WORDS: usize = 4;
+
+/// Parked pages that are passed over, at most, because others are bringing them in.
+const MOST_LATER: usize = 1_024;
+
+/// After how long a page that could not be read is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
 
 /// Whether a slice may cut the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +34,28 @@ pub enum CutLog {
     No,
 }
 
+/// What a slice is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Whatever is near its bound.
+    Bounds,
+    /// Clean frames.
+    Frames,
+    /// Stored pages.
+    Images,
+}
+
+/// What is done about the pages of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// What changed in them is parked where it is little.
+    Park,
+    /// They are stored.
+    Store(Which),
+}
+
 /// Pages of one lane whose images are being written.
-struct ImageSlice {
+struct ImageSlice<'a> {
     lane: usize,
     pages: Vec<DirtyPage>,
     /// By ascending id.
@@ -30,12 +64,20 @@ struct ImageSlice {
     bytes: usize,
     /// Pages that are no more, whose images are removed.
     gone: Vec<PageId>,
+    /// Parked pages that are not resident, to be read first.
+    fold: Fold<'a>,
+    /// Parked pages that somebody is bringing in.
+    later: Vec<DirtyPage>,
+    /// Pages that something was done about.
+    done: usize,
 }
 
 impl Checkpointer {
-    /// Writes every dirty page and cuts the whole log: for a clean stop.
-    pub fn checkpoint_all(&self) -> Result<(), StoreError> {
-        while self.checkpoint_slice(CutLog::Yes)? {}
+    /// Stores dirty pages and cuts the log, until all is stored or so much time is
+    /// over: for a clean stop. What is left is in the log.
+    pub fn checkpoint_all(&self, patience: Duration) -> Result<(), StoreError> {
+        let started = Instant::now();
+        while started.elapsed() < patience && self.write_slice(Purpose::Images, CutLog::Yes)? {}
         Ok(())
     }
 
@@ -45,33 +87,92 @@ impl Checkpointer {
         self.slicing.lock()
     }
 
-    /// Writes a slice of the oldest dirty pages and cuts the log behind what
-    /// earlier slices wrote. Says whether there was anything to do.
+    /// Sees to a slice of the pages with the oldest needs, as the bounds demand, and cuts
+    /// the log behind what earlier slices wrote. Says whether there was anything to do.
     pub fn checkpoint_slice(&self, cut: CutLog) -> Result<bool, StoreError> {
+        self.write_slice(Purpose::Bounds, cut)
+    }
+
+    pub(super) fn write_slice(&self, purpose: Purpose, cut: CutLog) -> Result<bool, StoreError> {
         let _one_at_a_time = self.slicing.lock();
-        let Some(ImageSlice {
-            lane,
-            pages,
-            images,
-            gone,
-            ..
-        }) = self.copy_slice()
-        else {
-            return self.cut_log(cut);
-        };
+        // Before pages leave the queues.
         let cut_before = match cut {
             CutLog::Yes => self.needed_from(),
             CutLog::No => Sequence(0),
         };
-        let written = self.store.write_back(&images, &gone, cut_before);
-        self.settle_slice(lane, pages, written.is_ok());
+        let work = self.work_for(purpose);
+        let mut taken = self.take_slice(work);
+        if work == Work::Store(Which::Parked) && taken.as_ref().is_none_or(|it| it.done == 0) {
+            // Others are bringing in all of these: they may wait for a frame.
+            if let Some(slice) = taken {
+                self.settle_slice(slice, true);
+            }
+            taken = self.take_slice(Work::Store(Which::Changed));
+        }
+        let Some(mut slice) = taken else {
+            return self.cut_log(cut);
+        };
+        if slice.pages.is_empty() {
+            // All of it was parked, or needs nothing any more.
+            let done = slice.done;
+            self.settle_slice(slice, true);
+            self.room.notify_all();
+            return Ok(done > 0);
+        }
+        let failures = &self.metrics.checkpoint_failures;
+        slice.images.extend(slice.fold.read(&self.store, failures));
+        slice.images.sort_unstable_by_key(|&(id, _)| id);
+        let (images, gone) = (&slice.images, &slice.gone);
+        let written = self.store.write_back(images, gone, cut_before);
+        let (images, folded) = (slice.images.len() as u64, slice.fold.len() as u64);
+        slice.fold.land(written.is_ok());
+        self.settle_slice(slice, written.is_ok());
         self.cache.shed_counters();
         self.note_outcome(&written);
         written?;
         self.metrics.checkpoint_slices.inc();
-        self.metrics.checkpoint_pages.inc_by(images.len() as u64);
+        self.metrics.checkpoint_pages.inc_by(images);
+        self.metrics.folded_pages.inc_by(folded);
         self.note_cut(cut_before);
         Ok(true)
+    }
+
+    /// What is to be done now.
+    fn work_for(&self, purpose: Purpose) -> Work {
+        let for_frames = match purpose {
+            Purpose::Images => false,
+            _ if self.log.bytes() > self.bounds.very_much_log() => false,
+            Purpose::Frames => true,
+            Purpose::Bounds => self.has_many_dirty_pages() || self.cache.has_many_counters(),
+        };
+        if !for_frames {
+            return Work::Store(Which::All);
+        }
+        if self.cache.parked_bytes() < self.bounds.max_parked_bytes() {
+            return Work::Park;
+        }
+        let lane = self.oldest_lane(Which::Parked);
+        let pays = lane.and_then(|lane| {
+            let waiting = self.lanes.get(lane)?.lock();
+            let oldest = waiting.parked.front()?;
+            let parked = oldest.table.parked().lock();
+            let words = parked.get(&oldest.page).map(|it| it.words());
+            // One that needs nothing any more costs nothing.
+            Some(oldest.table.is_dropped() || words.is_none_or(|it| it >= FOLDED_WORDS))
+        });
+        match pays {
+            Some(true) => Work::Store(Which::Parked),
+            _ => Work::Store(Which::Changed),
+        }
+    }
+
+    /// The lane with the page that has the oldest need.
+    fn oldest_lane(&self, which: Which) -> Option<usize> {
+        let lanes = self.lanes.iter().enumerate();
+        let oldest = |(lane, waiting): (usize, &parking_lot::Mutex<DirtyPages>)| {
+            Some((waiting.lock().oldest_waiting(which)?, lane))
+        };
+        lanes.filter_map(oldest).min().map(|(_, lane)| lane)
     }
 
     /// Cuts the log when there is no page to write.
@@ -98,125 +199,248 @@ impl Checkpointer {
         self.room.notify_all();
     }
 
-    /// Copies the images of the pages with the oldest needs, all of one lane.
-    fn copy_slice(&self) -> Option<ImageSlice> {
-        let (lane, waiting) = self
-            .lanes
-            .iter()
-            .enumerate()
-            .filter_map(|(lane, waiting)| Some((waiting.lock().oldest_waiting()?, lane, waiting)))
-            .min_by_key(|&(oldest, lane, _)| (oldest, lane))
-            .map(|(_, lane, waiting)| (lane, waiting))?;
-        let mut waiting = waiting.lock();
+    /// Has pages that could not be read wait for their turn again.
+    fn try_unreadable(&self) {
+        for waiting in &self.lanes {
+            let mut waiting = waiting.lock();
+            let is_due = |it: &Instant| it.elapsed() >= TRY_AGAIN;
+            let all = waiting.unreadable_since.as_ref().is_some_and(is_due);
+            let some = waiting
+                .unreadable
+                .extract_if(.., |it| all || it.table.is_dropped());
+            let some: Vec<DirtyPage> = some.collect();
+            if waiting.unreadable.is_empty() {
+                waiting.unreadable_since = None;
+            }
+            some.into_iter().for_each(|page| waiting.put(page));
+        }
+    }
+
+    /// Parks the pages with the oldest needs, or copies their images; all of one lane.
+    fn take_slice(&self, work: Work) -> Option<ImageSlice<'_>> {
+        let which = match work {
+            Work::Park => Which::Changed,
+            Work::Store(which) => which,
+        };
+        self.try_unreadable();
+        let lane = self.oldest_lane(which)?;
+        let mut waiting = self.lanes.get(lane)?.lock();
         let mut slice = ImageSlice {
             lane,
             pages: Vec::new(),
             images: Vec::new(),
             bytes: 0,
             gone: Vec::new(),
+            fold: Fold::new(&self.cache),
+            later: Vec::new(),
+            done: 0,
         };
         let (most_pages, most_bytes) = (self.bounds.slice_pages, self.bounds.slice_bytes());
-        while slice.pages.len() < most_pages && slice.bytes < most_bytes {
-            let Some(page) = waiting.pop_oldest() else {
+        for _ in 0..most_pages + MOST_LATER {
+            if slice.bytes >= most_bytes || slice.done >= most_pages {
+                break;
+            }
+            let Some(page) = waiting.pop_oldest(which) else {
                 break;
             };
-            self.copy_page(page, &mut slice);
+            self.take_page(page, work, &mut waiting, &mut slice);
         }
-        waiting.in_slice = slice.pages.iter().map(|page| page.oldest).min();
         drop(waiting);
-        slice.images.sort_unstable_by_key(|&(id, _)| id);
         Some(slice)
     }
 
     /// Takes a page into a slice, if there still is something to do about it.
-    fn copy_page(&self, mut page: DirtyPage, slice: &mut ImageSlice) {
-        let frame = page.frame.and_then(|index| self.cache.frame(index));
-        if let Some((index, frame)) = page.frame.zip(frame) {
-            if frame.dirty_state() == DirtyState::Dropped {
-                self.cache.release(index);
-                page.frame = None;
-            } else if page.table.is_dropped() {
+    fn take_page<'a>(
+        &'a self,
+        page: DirtyPage,
+        work: Work,
+        waiting: &mut DirtyPages,
+        slice: &mut ImageSlice<'a>,
+    ) {
+        slice.done += 1;
+        let dirty = self.frame_in(&page, DirtyState::Dirty);
+        if page.table.is_dropped() {
+            if let Some(frame) = dirty {
                 frame.set_dirty_state(DirtyState::Clean);
-                return self.count_clean(&page.table);
-            } else {
-                let image = frame.image(page.table.geometry().page_bytes());
-                slice.bytes += image.len();
-                slice.images.push((page.table.id(page.page), image));
-                frame.set_changed_since_copy(0);
-                frame.set_dirty_state(DirtyState::Copied);
+                frame.note_unchanged();
+            }
+            self.cache.unpark(&page.table, page.page);
+            return self.count_done(&page);
+        }
+        match (page.need, dirty) {
+            (Need::Changed, Some(frame)) => {
+                let changed = match work {
+                    Work::Park => frame.changed(),
+                    Work::Store(_) => None,
+                };
+                let parked = changed.and_then(|it| self.cache.park(&page.table, page.page, it));
+                match parked {
+                    Some(is_first) => self.note_parked(page, frame, is_first, waiting),
+                    None => self.copy_page(page, frame, slice),
+                }
+            }
+            // It was written for another need.
+            (Need::Changed, None) => self.count_done(&page),
+            (Need::Parked, _) => self.take_parked(page, slice),
+            // One that has come back since is on its way to the store, if its image is
+            // not there already: slices are written one after the other.
+            (Need::Gone, _) if page.page < page.table.pages() => self.count_done(&page),
+            (Need::Gone, _) => {
+                slice.gone.push(page.table.id(page.page));
                 slice.pages.push(page);
-                return;
             }
         }
-        // A page that has come back since is on its way to the store, if its
-        // image is not there already: slices are written one after the other.
-        if page.table.is_dropped() || page.page < page.table.pages() {
-            return self.count_clean(&page.table);
+    }
+
+    /// What changed in a page is parked: its frame may be given away.
+    fn note_parked(
+        &self,
+        mut page: DirtyPage,
+        frame: Frame<'_>,
+        is_first: bool,
+        waiting: &mut DirtyPages,
+    ) {
+        frame.note_unchanged();
+        frame.set_dirty_state(DirtyState::Clean);
+        self.metrics.parked_pages.inc();
+        if !is_first {
+            // It waits already, for older changes.
+            return self.count_done(&page);
         }
-        slice.gone.push(page.table.id(page.page));
+        self.note_dirty_frames(-1);
+        page.need = Need::Parked;
+        waiting.put(page);
+    }
+
+    /// Takes a parked page into a slice.
+    fn take_parked<'a>(&'a self, page: DirtyPage, slice: &mut ImageSlice<'a>) {
+        if !page.table.parked().lock().contains_key(&page.page) {
+            // A newer image has it all.
+            return self.count_done(&page);
+        }
+        let id = page.table.id(page.page);
+        match self.cache.pin(&page.table, page.page) {
+            Some(index) => {
+                if let Some(frame) = self.cache.frame(index) {
+                    match frame.dirty_state() {
+                        // In this slice already.
+                        DirtyState::Copied => self.count_done(&page),
+                        DirtyState::Clean | DirtyState::Dirty => {
+                            self.copy_page(page, frame, slice);
+                        }
+                    }
+                }
+                // Its state keeps it now.
+                self.cache.unpin(index);
+            }
+            None if slice.fold.put_up_flight(id, &page) => {
+                // Whatever it will be, it counts as a page.
+                slice.bytes += page.table.geometry().page_bytes() as usize;
+                slice.pages.push(page);
+            }
+            None => {
+                slice.done -= 1;
+                slice.later.push(page);
+            }
+        }
+    }
+
+    fn copy_page(&self, page: DirtyPage, frame: Frame<'_>, slice: &mut ImageSlice<'_>) {
+        let image = frame.image(page.table.geometry().page_bytes());
+        slice.bytes += image.len();
+        slice.images.push((page.table.id(page.page), image));
+        frame.set_changed_since_copy(0);
+        frame.note_unchanged();
+        frame.set_dirty_state(DirtyState::Copied);
         slice.pages.push(page);
     }
 
     /// After the write: pages that did not change meanwhile are clean, the
     /// others need the first record published since the copy. After a failed
     /// write they need what they needed before.
-    fn settle_slice(&self, lane: usize, slice: Vec<DirtyPage>, written: bool) {
-        let Some(waiting) = self.lanes.get(lane) else {
+    fn settle_slice(&self, slice: ImageSlice<'_>, written: bool) {
+        let Some(waiting) = self.lanes.get(slice.lane) else {
             return;
         };
         let mut waiting = waiting.lock();
-        waiting.in_slice = None;
-        let mut changed = Vec::new();
-        for mut page in slice {
-            let frame = page.frame.and_then(|index| self.cache.frame(index));
-            let Some((index, frame)) = page.frame.zip(frame) else {
+        for mut page in slice.pages {
+            if slice.fold.is_unreadable(page.table.id(page.page)) {
+                waiting.unreadable_since.get_or_insert_with(Instant::now);
+                waiting.unreadable.push(page);
+                continue;
+            }
+            let copied = self.frame_in(&page, DirtyState::Copied);
+            let Some(frame) = copied.filter(|_| page.need != Need::Gone) else {
+                // One that was read for it, or is no more.
                 match written {
-                    true => self.count_clean(&page.table),
-                    false => changed.push(page),
+                    true => self.count_done(&page),
+                    false => waiting.put(page),
                 }
                 continue;
             };
-            match frame.changed_since_copy() {
-                0 if written => {
-                    frame.set_dirty_state(DirtyState::Clean);
-                    self.count_clean(&page.table);
-                    continue;
-                }
-                since if written => page.oldest = Sequence(since),
-                _ => {}
-            }
-            if frame.dirty_state() == DirtyState::Dropped {
-                // Its image was written, so it has to be removed again.
-                self.cache.release(index);
-                page.frame = None;
-            } else {
+            if !written {
+                frame.note_all_changed();
                 frame.set_dirty_state(DirtyState::Dirty);
+                self.needs_its_frame(&mut page);
+                waiting.put(page);
+                continue;
             }
-            changed.push(page);
-        }
-        if written {
-            changed.sort_by_key(|page| page.oldest);
-            waiting.again.extend(changed);
-        } else {
-            // They were the oldest and still are. The slice ascends.
-            for page in changed.into_iter().rev() {
-                waiting.dirty.push_front(page);
+            // Behind the write, and before the frame may be given away.
+            self.cache.unpark(&page.table, page.page);
+            match frame.changed_since_copy() {
+                0 => {
+                    frame.set_dirty_state(DirtyState::Clean);
+                    self.count_done(&page);
+                }
+                since => {
+                    frame.set_dirty_state(DirtyState::Dirty);
+                    page.oldest = Sequence(since);
+                    self.needs_its_frame(&mut page);
+                    waiting.put(page);
+                }
             }
         }
-        self.metrics
-            .dirty_pages
-            .set(self.dirty_pages.load(Ordering::Relaxed) as i64);
+        slice.later.into_iter().for_each(|page| waiting.put(page));
     }
 
-    fn count_clean(&self, table: &PageTable) {
+    /// The frame of a page, if it is in that state, which is not clean; so it stays the
+    /// page's. Under the lock of its lane.
+    fn frame_in(&self, page: &DirtyPage, state: DirtyState) -> Option<Frame<'_>> {
+        let resident = || self.cache.resident_frame(&page.table, page.page);
+        let index = resident()?;
+        let frame = self.cache.frame(index)?;
+        // A clean page may leave its frame at any time, for one of another lane. If that
+        // is the one in that state, this one is seen to have left.
+        let is_in_state = frame.dirty_state() == state && resident() == Some(index);
+        is_in_state.then_some(frame)
+    }
+
+    /// A page waits for its frame's sake from now on.
+    fn needs_its_frame(&self, page: &mut DirtyPage) {
+        if page.need == Need::Parked {
+            page.need = Need::Changed;
+            self.note_dirty_frames(1);
+        }
+    }
+
+    /// A need of a page is seen to.
+    fn count_done(&self, page: &DirtyPage) {
+        let table: &PageTable = &page.table;
         table.dirty().fetch_sub(1, Ordering::AcqRel);
-        let before = self.dirty_pages.fetch_sub(1, Ordering::Relaxed);
-        self.metrics.dirty_pages.set(before as i64 - 1);
+        if page.need != Need::Parked {
+            self.note_dirty_frames(-1);
+        }
+    }
+
+    fn note_dirty_frames(&self, more: i64) {
+        // In two's complement that is a subtraction for a negative number.
+        let before = self.dirty_pages.fetch_add(more as u64, Ordering::Relaxed);
+        self.metrics.dirty_pages.set(before as i64 + more);
     }
 
     /// The oldest record that anything still needs; the next one if nothing
     /// does.
-    fn needed_from(&self) -> Sequence {
+    pub(super) fn needed_from(&self) -> Sequence {
         // Before the lanes are asked: a number handed out later is greater.
         let next = Sequence(self.next_sequence.load(Ordering::SeqCst));
         self.lanes

@@ -1,13 +1,23 @@
 //! The thread of the checkpointer.
 
 use super::Checkpointer;
-use super::slices::CutLog;
+use super::slices::{CutLog, Purpose};
 use crate::AbortOnPanic;
 use crate::store::{Garbage, StoreError};
 use std::time::Duration;
 
 /// Slices written before garbage is looked at.
 const SLICES_PER_ROUND: usize = 64;
+
+/// Slices that are written, as far as there is something to write, when somebody asks.
+const SLICES_ASKED_FOR: usize = 16;
+
+/// What others asked for.
+#[derive(Clone, Copy)]
+struct Asked {
+    frames: bool,
+    flush: bool,
+}
 
 /// Whether a round of the checkpointer found anything to write or to cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,17 +33,21 @@ impl Checkpointer {
         let _guard = AbortOnPanic;
         loop {
             let mut signals = self.signals.lock();
-            let idle = !signals.flush && signals.garbage.is_empty() && !self.is_due();
+            let asked = signals.frames || signals.flush;
+            let idle = !asked && signals.garbage.is_empty() && !self.is_due();
             if idle && !signals.stop {
                 self.work.wait_for(&mut signals, Duration::from_secs(1));
             }
             if signals.stop {
                 return;
             }
-            let flush = std::mem::take(&mut signals.flush);
+            let asked = Asked {
+                frames: std::mem::take(&mut signals.frames),
+                flush: std::mem::take(&mut signals.flush),
+            };
             let mut garbage = std::mem::take(&mut signals.garbage);
             drop(signals);
-            let pause = match self.work_off(flush, &mut garbage) {
+            let pause = match self.work_off(asked, &mut garbage) {
                 Ok(Work::Some) => continue,
                 // The log can't be cut before a commit under way is published.
                 Ok(Work::None) => Duration::from_millis(10),
@@ -41,7 +55,8 @@ impl Checkpointer {
                     tracing::error!(%error, "checkpoint failed; it is tried again");
                     let mut signals = self.signals.lock();
                     signals.garbage.append(&mut garbage);
-                    signals.flush |= flush;
+                    signals.frames |= asked.frames;
+                    signals.flush |= asked.flush;
                     drop(signals);
                     Duration::from_millis(500)
                 }
@@ -59,14 +74,22 @@ impl Checkpointer {
         self.work.notify_all();
     }
 
-    fn work_off(&self, flush: bool, garbage: &mut Vec<Garbage>) -> Result<Work, StoreError> {
+    fn work_off(&self, asked: Asked, garbage: &mut Vec<Garbage>) -> Result<Work, StoreError> {
         let mut work = Work::None;
-        let asked_for = if flush { 16 } else { 0 };
         for slice in 0..SLICES_PER_ROUND {
-            let wanted = slice < asked_for || self.is_due();
-            // What is left then is for the next start, which replays the log.
-            let wanted = wanted && self.disk.has_background_room();
-            if !wanted || !self.checkpoint_slice(CutLog::Yes)? {
+            let is_asked = slice < SLICES_ASKED_FOR;
+            let wanted = [
+                (is_asked && asked.frames, Purpose::Frames),
+                (is_asked && asked.flush, Purpose::Images),
+                (self.is_due(), Purpose::Bounds),
+            ];
+            let mut worked = false;
+            for (_, purpose) in wanted.into_iter().filter(|it| it.0) {
+                // What is left then is for the next start, which replays the log.
+                let has_room = self.disk.has_background_room();
+                worked |= has_room && self.write_slice(purpose, CutLog::Yes)?;
+            }
+            if !worked {
                 break;
             }
             work = Work::Some;

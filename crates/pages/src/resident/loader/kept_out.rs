@@ -5,7 +5,7 @@
 use super::{Loader, wanted};
 use crate::page::PageId;
 use crate::resident::flights::Flight;
-use crate::resident::image::StoredPage;
+use crate::resident::image::{self, StoredPage};
 use crate::resident::pins::Pins;
 use crate::resident::table::PageTable;
 use crate::store::StoreError;
@@ -114,8 +114,13 @@ impl KeptOut {
             let Some(page) = out.get(index).filter(|_| result.is_ok()) else {
                 return;
             };
-            match StoredPage::decode(bytes.unwrap_or_default(), &page.table.geometry(), page.id()) {
-                Ok(page_stored) => drop(stored.insert(page.address, page_stored)),
+            let bytes = bytes.unwrap_or_default();
+            let mut slots = Vec::new();
+            match image::decode(bytes, page.table.geometry().page_bytes(), page.id()) {
+                Ok(image) => {
+                    let image = page.table.with_parked(page.address.page, image, &mut slots);
+                    stored.insert(page.address, StoredPage::of(image));
+                }
                 Err(error) => result = Err(error),
             }
         })?;

@@ -1,0 +1,132 @@
+//! Folding: parked pages that are not resident are read and stored with what changed in
+//! them. Their flights are up all the while, so nobody brings them in as they were.
+//!
+//! A page that can't be read is set aside with the records that it needs, and tried
+//! again from time to time: it keeps no other from being stored.
+
+use crate::page::PageId;
+use crate::resident::cache::PageCache;
+use crate::resident::dirty::DirtyPage;
+use crate::resident::flights::Flight;
+use crate::resident::image;
+use crate::resident::table::PageTable;
+use crate::store::{PageStore, StoreError};
+use prometheus::IntCounter;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Parked pages that are read to be stored.
+pub(super) struct Fold<'a> {
+    cache: &'a PageCache,
+    flight: Arc<Flight>,
+    pages: Vec<(PageId, Arc<PageTable>)>,
+    unreadable: BTreeSet<PageId>,
+}
+
+impl Drop for Fold<'_> {
+    fn drop(&mut self) {
+        self.land(false);
+    }
+}
+
+impl<'a> Fold<'a> {
+    pub(super) fn new(cache: &'a PageCache) -> Self {
+        Fold {
+            cache,
+            flight: Arc::default(),
+            pages: Vec::new(),
+            unreadable: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pages.len() - self.unreadable.len()
+    }
+
+    pub(super) fn is_unreadable(&self, id: PageId) -> bool {
+        self.unreadable.contains(&id)
+    }
+
+    /// Lets the pages be brought in again: from their images alone, if these were written
+    /// with what was parked.
+    pub(super) fn land(&mut self, written: bool) {
+        let pages = std::mem::take(&mut self.pages);
+        for (id, table) in &pages {
+            if written && !self.is_unreadable(*id) {
+                self.cache.unpark(table, id.page.0);
+            }
+        }
+        let mut flights = self.cache.flights.lock();
+        for (id, _) in &pages {
+            flights.remove(id);
+        }
+        drop(flights);
+        self.flight.land();
+    }
+
+    /// Keeps a page from being brought in, unless it is, or has just been.
+    pub(super) fn put_up_flight(&mut self, id: PageId, page: &DirtyPage) -> bool {
+        let mut flights = self.cache.flights.lock();
+        let is_free = !self.cache.is_resident(&page.table, page.page) && !flights.contains_key(&id);
+        if is_free {
+            flights.insert(id, Arc::clone(&self.flight));
+            self.pages.push((id, Arc::clone(&page.table)));
+        }
+        is_free
+    }
+
+    /// Reads the pages: their images with what is parked of them. Counts those that can't
+    /// be read.
+    pub(super) fn read(
+        &mut self,
+        store: &PageStore,
+        failures: &IntCounter,
+    ) -> Vec<(PageId, Vec<u8>)> {
+        self.pages.sort_unstable_by_key(|(id, _)| *id);
+        if let Ok(images) = images(store, &self.pages) {
+            return images;
+        }
+        // One by one, to find out which.
+        let mut all = Vec::new();
+        for page in &self.pages {
+            match images(store, std::slice::from_ref(page)) {
+                Ok(image) => all.extend(image),
+                Err(error) => {
+                    tracing::error!(
+                        %error,
+                        "a page with changes can't be read; it is tried again, and the log is kept for it until then"
+                    );
+                    failures.inc();
+                    self.unreadable.insert(page.0);
+                }
+            }
+        }
+        all
+    }
+}
+
+fn images(
+    store: &PageStore,
+    pages: &[(PageId, Arc<PageTable>)],
+) -> Result<Vec<(PageId, Vec<u8>)>, StoreError> {
+    let ids: Vec<PageId> = pages.iter().map(|(id, _)| *id).collect();
+    let mut images = Vec::with_capacity(ids.len());
+    let mut result = Ok(());
+    store.read_pages(&ids, &mut |index, bytes| {
+        let Some((id, table)) = pages.get(index).filter(|_| result.is_ok()) else {
+            return;
+        };
+        let page_bytes = table.geometry().page_bytes();
+        match image::decode(bytes.unwrap_or_default(), page_bytes, *id) {
+            Ok(image) => {
+                let mut slots = Vec::new();
+                let page = table.with_parked(id.page.0, image, &mut slots);
+                let words = image::words(page.slots);
+                let image = image::encode(words, page_bytes, page.counters.as_deref());
+                images.push((*id, image));
+            }
+            Err(error) => result = Err(error),
+        }
+    })?;
+    result.map(|()| images)
+}

@@ -1,0 +1,374 @@
+//! Parking against a plain model: whatever is parked, folded, stored, evicted, dropped
+//! or unreadable, a page reads as it was changed, and its stored image with the log from
+//! where it may be cut is the page.
+
+use super::slices::Purpose;
+use super::*;
+use crate::memory::{Failing, MemoryStore};
+use crate::page::{FilterId, Ordinal};
+use crate::resident::PageGeometry;
+use crate::resident::image;
+use crate::resident::loader::{Beside, Loader};
+use crate::store::disk::DiskReserve;
+use crate::store::format::StoredValue;
+use cuckood_filter::chain::address::{PageAddress, WordAddress};
+use cuckood_filter::chain::counters::{CounterKey, Counters};
+use cuckood_filter::chain::plan::{ChangedCounter, ChangedWord};
+use cuckood_filter::cuckoo::bucket::{self, SlotWidth};
+use cuckood_share::{Kind, Resource};
+use std::collections::BTreeMap;
+
+const PAGES: u32 = 600;
+const WIDTH: SlotWidth = SlotWidth::Bits16;
+
+/// A number after the other, of which nobody knows the next.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        // SplitMix64 (Steele, Lea and Flood, 2014).
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % end
+    }
+}
+
+/// What a page holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Page {
+    words: BTreeMap<u16, u64>,
+    counters: BTreeMap<CounterKey, u64>,
+}
+
+impl Page {
+    fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Dropped => *self = Page::default(),
+            Record::Whole(page) => *self = page.clone(),
+            Record::Part(page) => {
+                self.words.extend(&page.words);
+                self.counters.extend(&page.counters);
+            }
+        }
+        self.words.retain(|_, word| *word != 0);
+        self.counters.retain(|_, copies| *copies != 0);
+    }
+
+    fn of(slots: &[u8], counters: Option<&Counters>) -> Page {
+        let words = (0..).zip(image::words(slots)).filter(|it| it.1 != 0);
+        let counters = counters.into_iter().flat_map(|it| it.iter());
+        Page {
+            words: words.collect(),
+            counters: counters.collect(),
+        }
+    }
+}
+
+enum Record {
+    Part(Page),
+    Whole(Page),
+    Dropped,
+}
+
+struct World {
+    memory: MemoryStore,
+    store: Arc<PageStore>,
+    cache: Arc<PageCache>,
+    checkpointer: Arc<Checkpointer>,
+    loader: Loader,
+    tables: [Arc<PageTable>; 1],
+    metrics: Arc<Metrics>,
+    model: Vec<Page>,
+    log: Vec<(Sequence, u32, Record)>,
+}
+
+impl World {
+    fn new(max_log_bytes: u64) -> World {
+        let (memory, metrics) = (MemoryStore::new(), Arc::new(Metrics::new().unwrap()));
+        let store = Arc::new(PageStore::open(Arc::new(memory.clone())).unwrap());
+        let cache = Arc::new(PageCache::new(1 << 20, &metrics));
+        let disk = Disk::new(Arc::clone(&store), DiskReserve::Usual, Arc::clone(&metrics));
+        let bounds = Bounds {
+            max_dirty_pages: 64,
+            max_log_bytes,
+            slice_pages: 8,
+        };
+        let checkpointer = Arc::new(Checkpointer::new(
+            1,
+            bounds,
+            Arc::clone(&cache),
+            Arc::clone(&store),
+            Arc::new(disk),
+            Arc::clone(&metrics),
+        ));
+        let pinnable = Resource::new("pinned_pages", Kind::Lent, 64, 100, &metrics);
+        let geometry = PageGeometry::fixed(PAGES, WIDTH);
+        World {
+            loader: Loader::new(
+                Arc::clone(&store),
+                Arc::clone(&cache),
+                Arc::clone(&checkpointer),
+                pinnable,
+            ),
+            tables: [Arc::new(PageTable::new(FilterId(7), Ordinal(0), &geometry))],
+            memory,
+            store,
+            cache,
+            checkpointer,
+            metrics,
+            model: vec![Page::default(); PAGES as usize],
+            log: Vec::new(),
+        }
+    }
+
+    fn slice(&self, purpose: Purpose) -> bool {
+        self.checkpointer.write_slice(purpose, CutLog::Yes).unwrap()
+    }
+
+    /// Whether there is room for a change: not for long, if a page can't be read.
+    fn make_room(&self) -> bool {
+        for _ in 0..500 {
+            if self.checkpointer.has_room() {
+                return true;
+            }
+            self.slice(Purpose::Bounds);
+        }
+        assert!(self.checkpointer.unreadable().is_some(), "there is no room");
+        false
+    }
+
+    fn publish(&mut self, page: u32, record: Record, work: impl FnOnce(&mut Publication<'_>)) {
+        let sequence = self.checkpointer.begin_commit(0);
+        self.checkpointer.publish(0, sequence, 8, work);
+        self.model[page as usize].apply(&record);
+        self.log.push((sequence, page, record));
+    }
+
+    /// Changes words and counters of a page.
+    fn change(&mut self, page: u32, part: Page) {
+        if !self.make_room() {
+            return;
+        }
+        let address = PageAddress::new(0, page);
+        let permit = self.loader.pinnable().try_take(None, 1).unwrap();
+        let _pins = self.loader.pin(&self.tables, &[address], permit).unwrap();
+        let table = Arc::clone(&self.tables[0]);
+        let index = self.cache.resident_frame(&table, page).unwrap();
+        let frame = self.cache.frame(index).unwrap();
+        let before = |word| i64::from(bucket::occupied(WIDTH, frame.load(word)));
+        let more = |(&word, &value): (&u16, &u64)| {
+            i64::from(bucket::occupied(WIDTH, value)) - before(word)
+        };
+        let changes = PageChanges {
+            pages: vec![ChangedPage {
+                address,
+                words: 0..part.words.len(),
+                counters: 0..part.counters.len(),
+                occupied: part.words.iter().map(more).sum::<i64>() as i32,
+            }],
+            words: part
+                .words
+                .iter()
+                .map(|(&word, &value)| ChangedWord {
+                    at: WordAddress { sub: 0, page, word },
+                    value,
+                    slots: u8::MAX,
+                })
+                .collect(),
+            counters: part
+                .counters
+                .iter()
+                .map(|(&key, &copies)| ChangedCounter { key, copies })
+                .collect(),
+            ..PageChanges::default()
+        };
+        self.publish(page, Record::Part(part), |publication| {
+            publication.write(&table, index, &changes, &changes.pages[0]);
+        });
+    }
+
+    /// Drops the last page, or has it come back as a whole.
+    fn reshape(&mut self, whole: Page) {
+        if !self.make_room() {
+            return;
+        }
+        let table = Arc::clone(&self.tables[0]);
+        if table.pages() == PAGES {
+            return self.publish(PAGES - 1, Record::Dropped, |publication| {
+                publication.set_pages(&table, PAGES - 1);
+            });
+        }
+        let index = self.loader.install_new(&table, PAGES - 1).unwrap();
+        let mut page = WholePage::empty();
+        for (&word, &value) in &whole.words {
+            page.words[usize::from(word)] = value;
+            page.occupied += bucket::occupied(WIDTH, value);
+        }
+        page.counters.set_all(whole.counters.clone().into_iter());
+        self.publish(PAGES - 1, Record::Whole(whole), |publication| {
+            publication.set_page(&table, index, PAGES - 1, &page);
+            publication.set_pages(&table, PAGES);
+        });
+        self.cache.unpin(index);
+    }
+
+    /// A page as a reader finds it, if it can be read.
+    fn read(&self, number: u32) -> Result<Page, StoreError> {
+        let (table, address) = (&self.tables[0], PageAddress::new(0, number));
+        let of_it = [(&self.tables[..], &[address][..])];
+        let images = self.loader.read_of_many(of_it.into_iter(), Beside::All)?;
+        let mut page = Page::default();
+        let all = CounterKey::ALL;
+        let beside = images.counters_within(table.id(number), all.clone());
+        let resident = || self.cache.counters_within(table, number, all).unwrap();
+        page.counters = beside.map_or_else(resident, |it| it.0).iter().collect();
+        for word in 0..512 {
+            let beside = images.word(table.id(number), word).map(|it| it.0);
+            let value = beside
+                .or_else(|| self.cache.read(table, number, word))
+                .unwrap();
+            if value != 0 {
+                page.words.insert(word, value);
+            }
+        }
+        if let Some(index) = self.cache.resident_frame(table, number) {
+            let words = page.words.values();
+            let occupied: u32 = words.map(|&it| bucket::occupied(WIDTH, it)).sum();
+            assert_eq!(self.cache.frame(index).unwrap().occupied(), occupied);
+        }
+        Ok(page)
+    }
+
+    /// What a start would find, if the process ended here.
+    fn check_recovery(&mut self, unreadable: &[u32]) {
+        let next = Sequence(self.checkpointer.next_sequence.load(Ordering::SeqCst));
+        let needed = self.checkpointer.lanes[0].lock().oldest_needed();
+        let cut = needed.unwrap_or(next);
+        self.log.retain(|(sequence, _, _)| *sequence >= cut);
+        let table = &self.tables[0];
+        let page_bytes = table.geometry().page_bytes();
+        for number in (0..table.pages()).filter(|it| !unreadable.contains(it)) {
+            let mut page = Page::default();
+            let stored = self.store.read_pages(&[table.id(number)], &mut |_, bytes| {
+                if let Some(bytes) = bytes {
+                    let stored = image::decode(bytes, page_bytes, table.id(number)).unwrap();
+                    page = Page::of(stored.slots, stored.counters.as_deref());
+                }
+            });
+            stored.unwrap();
+            for (_, _, record) in self.log.iter().filter(|it| it.1 == number) {
+                page.apply(record);
+            }
+            assert_eq!(
+                page, self.model[number as usize],
+                "page {number} after a start"
+            );
+        }
+    }
+}
+
+fn some_of(random: &mut Random) -> Page {
+    let mut part = Page::default();
+    // Mostly one word; sometimes more than a frame or a parked page knows by number.
+    let words = [1, 1, 1, 2, 3, 20, 300][random.below(7) as usize];
+    for _ in 0..words {
+        let word = [random.below(4), random.below(512), 511][random.below(3) as usize];
+        let value = [0, 1, u64::MAX, random.below(u64::MAX)][random.below(4) as usize];
+        part.words.insert(word as u16, value);
+    }
+    if random.below(8) == 0 {
+        for _ in 0..[1, 2, 12][random.below(3) as usize] {
+            let key = CounterKey((1 << 32) + 1 + random.below(12));
+            part.counters.insert(key, random.below(3) * 200);
+        }
+    }
+    part
+}
+
+fn run(seed: u64, max_log_bytes: u64) -> (u64, u64) {
+    println!("seed {seed}");
+    let (mut world, mut random) = (World::new(max_log_bytes), Random(seed));
+    let mut damaged: Option<u32> = None;
+    for step in 0..8_000 {
+        // Some pages are changed far more often than others.
+        let page = [random.below(8), random.below(u64::from(PAGES) - 1)][random.below(2) as usize];
+        let page = page as u32;
+        match random.below(100) {
+            0..70 if damaged != Some(page) => world.change(page, some_of(&mut random)),
+            70..80 if damaged != Some(page) => {
+                assert_eq!(
+                    world.read(page).unwrap(),
+                    world.model[page as usize],
+                    "{step}"
+                );
+            }
+            80..88 => drop(world.slice(Purpose::Frames)),
+            88..92 => drop(world.slice(Purpose::Images)),
+            92 => world.reshape(some_of(&mut random)),
+            93 if damaged.is_none() => {
+                let id = world.tables[0].id(page);
+                let is_away = !world.cache.is_resident(&world.tables[0], page);
+                if is_away && world.memory.damage(&StoredValue::Page(id), 20) {
+                    damaged = Some(page);
+                    assert!(world.read(page).is_err());
+                }
+            }
+            94..97 => {
+                if let Some(page) = damaged.take() {
+                    world.check_recovery(&[page]);
+                    let id = world.tables[0].id(page);
+                    assert!(world.memory.damage(&StoredValue::Page(id), 20));
+                    // Half a minute later.
+                    world.checkpointer.lanes[0].lock().forget_patience();
+                    assert_eq!(world.read(page).unwrap(), world.model[page as usize]);
+                }
+            }
+            97 => world.check_recovery(damaged.as_slice()),
+            98 => {
+                // Two slices fail, one after the other, for whatever they are.
+                let failing = [Failing::Before, Failing::After][random.below(2) as usize];
+                world.memory.fail(Some(failing));
+                for _ in 0..2 {
+                    let purpose = [Purpose::Frames, Purpose::Images, Purpose::Bounds];
+                    let purpose = purpose[random.below(3) as usize];
+                    let _ = world.checkpointer.write_slice(purpose, CutLog::Yes);
+                }
+                world.memory.fail(None);
+                world.check_recovery(damaged.as_slice());
+            }
+            _ => {}
+        }
+    }
+    if let Some(page) = damaged {
+        let id = world.tables[0].id(page);
+        assert!(world.memory.damage(&StoredValue::Page(id), 20));
+        world.checkpointer.lanes[0].lock().forget_patience();
+    }
+    for page in 0..world.tables[0].pages() {
+        assert_eq!(world.read(page).unwrap(), world.model[page as usize]);
+    }
+    world
+        .checkpointer
+        .checkpoint_all(Duration::from_secs(60))
+        .unwrap();
+    world.check_recovery(&[]);
+    assert!(world.log.is_empty(), "{} records are left", world.log.len());
+    assert_eq!(world.cache.parked_bytes(), 0);
+    assert_eq!(world.tables[0].dirty().load(Ordering::Relaxed), 0);
+    assert_eq!(world.metrics.dirty_pages.get(), 0);
+    (
+        world.metrics.parked_pages.get(),
+        world.metrics.folded_pages.get(),
+    )
+}
+
+#[test]
+fn pages_are_as_they_were_changed_whatever_is_parked_and_folded() {
+    for seed in 0..8 {
+        // A log that presses, and one that does not.
+        let (parked, folded) = run(seed, [1 << 14, 1 << 22][seed as usize % 2]);
+        println!("{parked} pages parked, {folded} folded");
+        assert!(parked > 100 && folded > 10, "{parked} {folded}");
+    }
+}
