@@ -216,11 +216,26 @@ impl Run {
             1_000,
         )?;
 
+        let alone = std::thread::scope(|scope| {
+            let stop = AtomicBool::new(false);
+            let asking = scope.spawn(|| ask_now_and_then(&bench, ABSENT * 3, &stop));
+            std::thread::sleep(Duration::from_secs(5));
+            stop.store(true, Ordering::Relaxed);
+            asking.join().unwrap_or_default()
+        });
         let (before, written) = (bench.counts(), machine::written_bytes());
+        let folded = bench.metrics.folded_pages.get();
         let started = Instant::now();
         // A request may touch a sixth of the cache over the number of lanes.
         let at_once = (frames / 26).clamp(1, 1_000);
-        let mut seconds = bench.add(self.added(), at_once, 4)?;
+        let (added, beside) = std::thread::scope(|scope| {
+            let stop = AtomicBool::new(false);
+            let asking = scope.spawn(|| ask_now_and_then(&bench, ABSENT * 4, &stop));
+            let added = bench.add(self.added(), at_once, 4);
+            stop.store(true, Ordering::Relaxed);
+            (added, asking.join().unwrap_or_default())
+        });
+        let mut seconds = added?;
         let rate = self.cold_adds as f64 / started.elapsed().as_secs_f64();
         let counts = bench.counts();
         let each = |bytes: u64| bytes as f64 / self.cold_adds as f64;
@@ -236,6 +251,19 @@ impl Run {
             each(counts.log_bytes - before.log_bytes),
             each(counts.image_bytes_written - before.image_bytes_written),
             each(machine::written_bytes() - written),
+        );
+        for (what, mut seconds) in [("alone", alone), ("beside the adds", beside)] {
+            println!(
+                "one question in a millisecond, absent, cold, {what}: p50 {:.0} µs, p99 {:.0} µs of {}",
+                percentile(&mut seconds, 0.5) * 1e6,
+                percentile(&mut seconds, 0.99) * 1e6,
+                seconds.len(),
+            );
+        }
+        println!(
+            "{} pages folded, {} KiB parked",
+            bench.metrics.folded_pages.get() - folded,
+            bench.metrics.parked_bytes.get() >> 10,
         );
         println!(
             "killed with {} MiB of dirty pages and {} MiB of log; {missing} items were missing",
@@ -295,6 +323,24 @@ impl Run {
             _ => Err("items are missing".into()),
         }
     }
+}
+
+/// Asks for an item that is not there, and pauses, until it is told to stop. Returns how
+/// long the answers took.
+fn ask_now_and_then(bench: &Bench, first: u64, stop: &AtomicBool) -> Vec<f64> {
+    let mut seconds = Vec::new();
+    for number in first.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let started = Instant::now();
+        if bench.found(number..number + 1).is_err() {
+            break;
+        }
+        seconds.push(started.elapsed().as_secs_f64());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    seconds
 }
 
 /// Looks at this process's memory ten times a second.

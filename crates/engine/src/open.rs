@@ -289,11 +289,8 @@ impl Engine {
         let recovered = Recovery {
             store: &store,
             filters: &filters,
-            cache: &cache,
             checkpointer: &checkpointer,
-            loader: &loader,
             lanes: lane_count,
-            pages_at_once: usize::min(frames / 4, 128),
         }
         .run()?;
         if recovered.records > 0 {

@@ -3,11 +3,11 @@
 //! Values in the log are absolute, so it does not matter how much of it the
 //! stored images contain already, nor whether a replay was interrupted and
 //! starts over. Records of filters and sub-filters that are no more are passed
-//! over. Nothing else is loaded: what is not asked for stays in the store.
+//! over. No page is read for it: what changed in one is parked.
 
 use super::filters::{FilterView, Filters, OpenFilter, lane_of};
 use super::logged::{LoggedPage, by_filter, by_page, sort_by_page};
-use super::pages::{Checkpointer, CutLog, Loader, PageCache};
+use super::pages::{Checkpointer, CutLog};
 use crate::chain::address::PageAddress;
 use crate::chain::plan::PageChanges;
 use crate::page::{FilterId, Sequence};
@@ -30,19 +30,15 @@ pub(super) struct Recovered {
 pub(super) struct Recovery<'a> {
     pub(super) store: &'a PageStore,
     pub(super) filters: &'a Filters,
-    pub(super) cache: &'a Arc<PageCache>,
     pub(super) checkpointer: &'a Checkpointer,
-    pub(super) loader: &'a Loader,
     pub(super) lanes: usize,
-    /// Pages that are brought in at once.
-    pub(super) pages_at_once: usize,
 }
 
 impl Recovery<'_> {
     /// Applies every record of the log, oldest first. Blocks.
     ///
     /// # Errors
-    /// Corrupt records, pages or descriptions.
+    /// Corrupt records or descriptions.
     pub(super) fn run(&self) -> Result<Recovered, StoreError> {
         let mut recovered = Recovered::default();
         let mut known: HashMap<FilterId, Option<Arc<OpenFilter>>> = HashMap::new();
@@ -51,19 +47,9 @@ impl Recovery<'_> {
             recovered.records += 1;
             self.checkpointer.note_logged(sequence, record.len() as u64);
             self.checkpointer.continue_after(sequence);
-            let (mut writes, mut pages) = (Vec::new(), 0);
+            let mut writes = Vec::new();
             for write in RedoReader::new(record) {
-                let write = write.map_err(|error| error.in_record(sequence))?;
-                let page = |write: &RedoWrite<'_>| write.page();
-                if writes.last().map(page) != Some(write.page()) {
-                    pages += 1;
-                }
-                if pages > self.pages_at_once {
-                    recovered.slots += self.apply(sequence, &mut known, &mut writes)?;
-                    writes.clear();
-                    pages = 1;
-                }
-                writes.push(write);
+                writes.push(write.map_err(|error| error.in_record(sequence))?);
             }
             recovered.slots += self.apply(sequence, &mut known, &mut writes)?;
             Ok(())
@@ -101,30 +87,22 @@ impl Recovery<'_> {
         let lane = lane_of(&filter.name, self.lanes);
         let logged = LoggedPages::of(&view, sequence, writes)?;
         let mut applied = 0;
-        let addresses: Vec<PageAddress> = logged.there.iter().map(|it| it.0).collect();
-        let pages = addresses.len();
-        let permit = self.loader.pinnable().try_take(None, pages as u64);
-        let permit = permit.map_err(|_| StoreError::CacheTooSmall { pages })?;
-        let pins = self.loader.pin(&view.tables, &addresses, permit)?;
         self.checkpointer.publish(lane, sequence, 0, |publication| {
             let mut changes = PageChanges::default();
             for (address, page) in &logged.there {
                 let Some(table) = view.tables.get(address.sub as usize) else {
                     continue;
                 };
-                let index = self.cache.resident_frame(table, address.page);
-                let frame = index.and_then(|index| Some((index, self.cache.frame(index)?)));
-                let Some((index, frame)) = frame else {
-                    continue;
-                };
                 let geometry = table.geometry();
                 if let Some(whole) = &page.whole {
-                    publication.set_page(table, index, address.page, whole);
+                    publication.apply_whole(table, address.page, whole);
                     applied += u64::from(geometry.slots_per_page());
                 }
-                page.put(&mut changes, *address, &geometry, |word| frame.load(word));
-                if let Some(page) = changes.pages.last() {
-                    publication.write(table, index, &changes, page);
+                if page.is_written {
+                    page.put(&mut changes, *address, &geometry);
+                }
+                if let Some(page) = changes.pages.pop() {
+                    publication.apply(table, false, &changes, &page);
                 }
                 applied += page.slots_and_counters() as u64;
             }
@@ -134,13 +112,12 @@ impl Recovery<'_> {
                 }
             }
         });
-        drop(pins);
-        while self.checkpointer.has_many_dirty_pages() {
-            // The log stays whole until it was replayed to its end: should
-            // this be interrupted, it is replayed from its start onto the
-            // images written here, which ends in the same bytes.
-            self.checkpointer.checkpoint_slice(CutLog::No)?;
-        }
+        // The log stays whole until it was replayed to its end: should this be
+        // interrupted, it is replayed from its start onto the images written here,
+        // which ends in the same bytes.
+        while self.checkpointer.has_many_pages()
+            && self.checkpointer.checkpoint_slice(CutLog::No)?
+        {}
         Ok(applied)
     }
 

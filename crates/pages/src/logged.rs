@@ -1,8 +1,8 @@
-//! What a redo record says about pages, as recovery and the followers of a lane take
-//! it to the pages' frames, and followers to images of pages without one.
+//! What a redo record says about pages, as recovery and the followers of a lane take it
+//! to the pages.
 
 use crate::page::{FilterId, PageId, Sequence};
-use crate::resident::{PageGeometry, StoredPage, image};
+use crate::resident::{PageGeometry, image};
 use crate::store::redo::RedoWrite;
 use crate::store::{Result, StoreError};
 use cuckood_filter::chain::address::{PageAddress, WordAddress};
@@ -109,18 +109,11 @@ impl<'w, 'a> LoggedPage<'w, 'a> {
         self.slots().count() + self.counters().count()
     }
 
-    /// Puts slots and counters behind the changes of other pages. `before` has the
-    /// words of the page.
-    pub fn put(
-        &self,
-        changes: &mut PageChanges,
-        address: PageAddress,
-        geometry: &PageGeometry,
-        before: impl Fn(u16) -> u64,
-    ) {
+    /// Puts slots and counters behind the changes of other pages. Words have these slots
+    /// alone, and nobody knows how many more are in use.
+    pub fn put(&self, changes: &mut PageChanges, address: PageAddress, geometry: &PageGeometry) {
         let width = geometry.slot_width();
         let (first_word, first_counter) = (changes.words.len(), changes.counters.len());
-        let mut occupied = 0;
         for (slot, value) in self.slots() {
             let (word, lane) = width.word_and_lane(slot as u16);
             let at = WordAddress {
@@ -133,15 +126,12 @@ impl<'w, 'a> LoggedPage<'w, 'a> {
             if of_page.last().is_none_or(|last| last.at != at) {
                 changes.words.push(ChangedWord {
                     at,
-                    value: before(word),
+                    value: 0,
                     slots: 0,
                 });
             }
             if let Some(changed) = changes.words.last_mut() {
-                let count = |word| bucket::occupied(width, word) as i32;
-                let after = bucket::set(width, changed.value, lane, value as u32);
-                occupied += count(after) - count(changed.value);
-                changed.value = after;
+                changed.value = bucket::set(width, changed.value, lane, value as u32);
                 changed.slots |= 1 << lane;
             }
         }
@@ -152,18 +142,7 @@ impl<'w, 'a> LoggedPage<'w, 'a> {
             address,
             words: first_word..changes.words.len(),
             counters: first_counter..changes.counters.len(),
-            occupied,
+            occupied: 0,
         });
-    }
-
-    /// The image of the page afterwards, which was stored like that.
-    pub fn image(&self, before: StoredPage, geometry: &PageGeometry) -> Vec<u8> {
-        match &self.whole {
-            Some(whole) => {
-                let counters = Some(&whole.counters).filter(|it| !it.is_empty());
-                image::encode(whole.words.iter().copied(), geometry.page_bytes(), counters)
-            }
-            None => before.with(geometry, self.slots(), self.counters()),
-        }
     }
 }

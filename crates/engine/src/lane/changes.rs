@@ -8,7 +8,6 @@ use crate::page::{Ordinal, PageId};
 use crate::pages::{PageCache, PageTable, Version, image};
 use crate::store::FilterChange;
 use crate::store::redo::RedoBuilder;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One filter as it was planned to be.
@@ -91,8 +90,6 @@ pub(super) struct Changes {
     pub(super) pages: PageChanges,
     /// Sub-filters that were removed, by their ordinals.
     pub(super) dropped: Vec<Ordinal>,
-    /// Pages that get no frames: their images are written with the commit.
-    pub(super) images: BTreeMap<PageAddress, Vec<u8>>,
 }
 
 impl Changes {
@@ -186,7 +183,6 @@ impl Changes {
             filter: state.filter,
             fresh_from: state.fresh_from,
             dropped: state.dropped,
-            images: BTreeMap::new(),
         };
         (changes, state.overlay)
     }

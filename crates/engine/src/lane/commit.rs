@@ -303,7 +303,7 @@ impl Lane {
     ) -> Result<(), (NotStored, Commit)> {
         // Frames for pages that are not published yet are taken before the
         // commit: after it nothing may fail.
-        let frames = Frames::take(&self.cache, &self.loader, changes)
+        let mut frames = Frames::take(&self.cache, &self.loader, changes)
             .map_err(|error| (NotStored::Unfit(Arc::new(error)), Commit::default()))?;
         let started = Instant::now();
         let commit = Commit {
@@ -317,7 +317,14 @@ impl Lane {
             self.note_not_stored(&why, commit.sequence);
             return Err((why, commit));
         }
-        self.publish(changes, frames, commit.sequence, redo_bytes);
+        let mut of_changes = frames.of_changes.iter();
+        self.publish(changes, commit.sequence, redo_bytes, |it, publication| {
+            if let Some(frames) = of_changes.next() {
+                self.publish_words(it, &frames.changed, publication);
+                publish_wholes(it, &frames.wholes, publication);
+            }
+        });
+        frames.are_published = true;
         self.metrics
             .commit_seconds
             .observe(started.elapsed().as_secs_f64());
@@ -342,26 +349,28 @@ impl Lane {
         self.checkpointer.publish(self.number, sequence, 0, |_| {});
     }
 
-    /// Publishes a commit that is in the store.
+    /// Publishes a commit that is in the store; `publish_pages` stores what changes in the
+    /// pages of a filter.
     pub(super) fn publish(
         &self,
         changes: &[Changes],
-        mut frames: Frames<'_>,
         sequence: Sequence,
         redo_bytes: u64,
+        mut publish_pages: impl FnMut(&Changes, &mut Publication<'_>),
     ) {
         self.checkpointer
             .publish(self.number, sequence, redo_bytes, |publication| {
                 let versions = || changes.iter().flat_map(|it| it.versions(&self.cache));
                 Version::change(versions, || {
-                    for (it, frames) in changes.iter().zip(&frames.of_changes) {
-                        self.publish_words(it, &frames.changed, publication);
-                        self.publish_pages(it, &frames.wholes, publication);
+                    for it in changes {
+                        publish_pages(it, publication);
+                        for (table, pages) in it.tables_resized() {
+                            publication.set_pages(table, pages);
+                        }
                         it.filter.view.store(Arc::clone(&it.view));
                     }
                 });
             });
-        frames.are_published = true;
         self.cache.shed_counters();
         self.metrics.log_bytes_written.inc_by(redo_bytes);
         if let Some(look) = self.after_commit {
@@ -375,39 +384,21 @@ impl Lane {
     fn publish_words(
         &self,
         changes: &Changes,
-        frames: &[Option<FrameIndex>],
+        frames: &[FrameIndex],
         publication: &mut Publication<'_>,
     ) {
         let pages = &changes.pages;
         let mut ahead = pages.pages.iter().zip(frames).skip(FRAMES_AHEAD);
         for (page, &index) in pages.pages.iter().zip(frames) {
-            if let Some((page, &Some(index))) = ahead.next()
+            if let Some((page, &index)) = ahead.next()
                 && let Some(frame) = self.cache.frame(index)
             {
                 let word = pages.words_of(page).first();
                 frame.prefetch_to_change(word.map_or(0, |word| word.at.word));
             }
-            if let Some((table, index)) = changes.table(page.address).zip(index) {
+            if let Some(table) = changes.table(page.address) {
                 publication.write(table, index, pages, page);
             }
-        }
-    }
-
-    /// Stores the pages that are split or merged, and drops those that are no
-    /// more.
-    fn publish_pages(
-        &self,
-        changes: &Changes,
-        frames: &[Option<FrameIndex>],
-        publication: &mut Publication<'_>,
-    ) {
-        for ((page, whole), &index) in changes.pages.wholes.iter().zip(frames) {
-            if let Some((table, index)) = changes.table(*page).zip(index) {
-                publication.set_page(table, index, page.page, whole);
-            }
-        }
-        for (table, pages) in changes.tables_resized() {
-            publication.set_pages(table, pages);
         }
     }
 
@@ -451,6 +442,15 @@ impl Lane {
         self.metrics.commit_items.observe(items as f64);
         let pages: usize = changes.iter().map(Changes::pages).sum();
         self.metrics.commit_pages_dirtied.observe(pages as f64);
+    }
+}
+
+/// Stores the pages that are split or merged.
+fn publish_wholes(changes: &Changes, frames: &[FrameIndex], publication: &mut Publication<'_>) {
+    for ((page, whole), &index) in changes.pages.wholes.iter().zip(frames) {
+        if let Some(table) = changes.table(*page) {
+            publication.set_page(table, index, page.page, whole);
+        }
     }
 }
 

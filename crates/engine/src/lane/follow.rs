@@ -7,7 +7,6 @@
 
 use super::changes::Changes;
 use super::commit::Lane;
-use super::frames::Frames;
 use super::ordering::{Settled, SharedOrdering};
 use super::record::{self, After, after_each, described, unfit};
 use crate::chain::address::PageAddress;
@@ -15,11 +14,12 @@ use crate::chain::plan::{FutileSearches, PageChanges};
 use crate::filters::{FilterView, OpenFilter, stored_name};
 use crate::logged::{LoggedPage, by_filter, by_page, sort_by_page};
 use crate::page::{FilterId, Ordinal, Sequence};
-use crate::pages::{KeptOut, PageTable, Pins, StoredPage};
+use crate::pages::{Applied, PageTable};
 use crate::store::redo::{RedoReader, RedoWrite};
-use crate::store::{Commit, Expiry, FilterChange, Garbage, PageImage, StoreError, StoredFilter};
+use crate::store::{Commit, Expiry, FilterChange, Garbage, StoreError, StoredFilter};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a slot that was written at random takes in a record.
 const USUAL_WRITE_BYTES: usize = 4;
@@ -42,10 +42,6 @@ struct Target {
 struct Prepared {
     changes: Vec<Changes>,
     targets: Vec<Target>,
-    /// Pages that stay resident until then, ...
-    pins: Vec<Pins>,
-    /// ... or out of the cache: there is no room for them.
-    kept_out: Vec<KeptOut>,
 }
 
 impl Lane {
@@ -63,8 +59,7 @@ impl Lane {
         room.map_err(|reason| StoreError::CheckpointFailed {
             reason: reason.to_string(),
         })?;
-        let mut prepared = self.prepare(&commit, settled.position.sequence)?;
-        let frames = Frames::take(&self.cache, &self.loader, &prepared.changes)?;
+        let prepared = self.prepare(&commit, settled.position.sequence)?;
         // Here there may be something else under a key, which has ended and is
         // not removed yet, or is removed already.
         let mut removals = None;
@@ -79,25 +74,16 @@ impl Lane {
         let begin = || self.checkpointer.begin_commit(self.number);
         commit.sequence = *settled.sequence.get_or_insert_with(begin);
         let position = shared.position_with(settled, &commit);
-        let kept_out = tables_of(&prepared.changes);
-        let images = images_of(&mut prepared.changes);
-        // Behind the frames: these may be waited for.
-        let slices = (!images.is_empty()).then(|| self.checkpointer.hold_slices());
         let lane = self.number as u32;
-        let stored = self.store.commit_at(&commit, lane, &position, &images);
+        let stored = self.store.commit_at(&commit, lane, &position);
         drop(removals);
         if let Err(error) = stored {
             let touched = prepared.targets.into_iter().map(|it| it.filter);
             shared.keep(Vec::new(), touched.collect());
             return Err(error);
         }
-        for (table, page) in &kept_out {
-            // Their images have it now, and are newer.
-            self.cache.unpark(table, *page);
-        }
         let redo_bytes = commit.redo.len() as u64;
-        self.publish(&prepared.changes, frames, commit.sequence, redo_bytes);
-        drop(slices);
+        let wanted = self.publish_applied(&prepared.changes, commit.sequence, redo_bytes);
         self.make_known(&prepared.targets);
         let given_up = commit.filters.iter().filter_map(|change| match change {
             FilterChange::GiveUp { id } => Some(Garbage::Filter(*id)),
@@ -105,6 +91,10 @@ impl Lane {
         });
         self.checkpointer.reclaim_soon(given_up);
         shared.applied(settled, &commit);
+        for (it, wanted) in prepared.changes.iter().zip(wanted) {
+            // Whoever needs one that can't be read says so.
+            let _ = self.loader.bring_in(&it.view.tables, &wanted);
+        }
         Ok(())
     }
 
@@ -186,105 +176,69 @@ impl Lane {
             fresh_from,
             pages: PageChanges::default(),
             dropped: after.dropped,
-            images: BTreeMap::new(),
         };
-        let there: Vec<PageAddress> = pages
-            .iter()
-            .filter(|(address, page)| !page.is_dropped && !changes.is_new(*address))
-            .map(|(address, _)| *address)
-            .collect();
-        // New ones need frames, too.
-        let held = pages.iter().filter(|(_, page)| !page.is_dropped).count();
-        let stored = match self.loader.pinnable().try_take(None, held as u64) {
-            Ok(permit) => {
-                let pins = self.loader.pin(&view.tables, &there, permit)?;
-                prepared.pins.push(pins);
-                None
+        for (address, page) in pages {
+            let of_pages = &mut changes.pages;
+            if page.is_dropped {
+                of_pages.dropped.push(address);
+            } else if let Some(whole) = page.whole {
+                of_pages.wholes.push((address, whole));
+            } else if let Some(table) = changes.view.tables.get(address.sub as usize) {
+                page.put(of_pages, address, &table.geometry());
             }
-            Err(_) => {
-                let (kept_out, stored) = self.loader.keep_out(&view.tables, &there)?;
-                prepared.kept_out.push(kept_out);
-                Some(stored)
-            }
-        };
-        self.page_changes(&mut changes, pages, stored)?;
+        }
         prepared.changes.push(changes);
         Ok(())
+    }
+
+    /// Publishes a commit that another pod has planned: its pages were not brought in for
+    /// it, and are changed where they lie. Returns those of each filter that should be
+    /// brought in.
+    fn publish_applied(
+        &self,
+        changes: &[Changes],
+        sequence: Sequence,
+        redo_bytes: u64,
+    ) -> Vec<Vec<PageAddress>> {
+        let mut wanted = Vec::with_capacity(changes.len());
+        // Whoever takes these takes no frame from another page.
+        let mut free_frames = self.cache.free_frames();
+        self.publish(changes, sequence, redo_bytes, |it, publication| {
+            let mut of_filter = Vec::new();
+            let mut note = |page: PageAddress, applied| {
+                if applied == Applied::ParkedMany || applied == Applied::Parked && free_frames > 0 {
+                    free_frames = free_frames.saturating_sub(1);
+                    of_filter.push(page);
+                }
+            };
+            for page in &it.pages.pages {
+                if let Some(table) = it.table(page.address) {
+                    let is_new = it.is_new(page.address);
+                    let applied = publication.apply(table, is_new, &it.pages, page);
+                    note(page.address, applied);
+                }
+            }
+            for (page, whole) in &it.pages.wholes {
+                if let Some(table) = it.table(*page) {
+                    note(*page, publication.apply_whole(table, page.page, whole));
+                }
+            }
+            of_filter.sort_unstable();
+            wanted.push(of_filter);
+        });
+        wanted
     }
 
     /// A filter that a commit changes; it is open until that is published.
     fn open_to_apply(&self, id: FilterId, record: u64) -> Result<Arc<OpenFilter>, StoreError> {
         let absent = || unfit(record, "it changes a filter that is not there");
-        if !self.filters.has_room() {
-            // Were there none, it is opened all the same.
-            self.filters.close_unused();
+        if !self.filters.has_room() && !self.filters.close_unused() {
+            // It is opened all the same. Those whose pages are stored can be closed.
+            let _ = self.checkpointer.wait_for_images(Duration::ZERO);
         }
         let stored = self.store.filter_by_id(id)?.ok_or_else(absent)?;
         let open = self.filters.open(&stored_name(&stored)?, &self.store)?;
         open.filter(|open| open.id == id).ok_or_else(absent)
-    }
-
-    /// Notes what a record changes in the pages of a filter, over what they hold. If
-    /// there is no room for all of them, pages that come to be and these, which are
-    /// stored, are changed in the store alone.
-    fn page_changes(
-        &self,
-        changes: &mut Changes,
-        pages: Vec<(PageAddress, LoggedPage<'_, '_>)>,
-        mut stored: Option<BTreeMap<PageAddress, StoredPage>>,
-    ) -> Result<(), StoreError> {
-        let mut of_pages = PageChanges {
-            pages: Vec::with_capacity(pages.len()),
-            words: Vec::with_capacity(
-                pages
-                    .iter()
-                    .map(|(_, page)| page.slots_and_counters())
-                    .sum(),
-            ),
-            ..PageChanges::default()
-        };
-        for (address, page) in pages {
-            if page.is_dropped {
-                of_pages.dropped.push(address);
-                continue;
-            }
-            let is_new = changes.is_new(address);
-            let before = stored.as_mut().and_then(|stored| match is_new {
-                true => Some(StoredPage::default()),
-                false => stored.remove(&address),
-            });
-            if let Some(before) = before {
-                let table = changes.table(address).ok_or(StoreError::PageNotResident)?;
-                let geometry = table.geometry();
-                if page.whole.is_none() {
-                    page.put(&mut of_pages, address, &geometry, |word| before.word(word));
-                }
-                let image = page.image(before, &geometry);
-                changes.images.insert(address, image);
-                if let Some(whole) = page.whole {
-                    of_pages.wholes.push((address, whole));
-                }
-                continue;
-            }
-            if let Some(whole) = page.whole {
-                of_pages.wholes.push((address, whole));
-                continue;
-            }
-            let table = changes.table(address).ok_or(StoreError::PageNotResident)?;
-            let frame = match is_new {
-                // Nothing was written to it: all words are zero.
-                true => None,
-                false => {
-                    let index = self.cache.resident_frame(table, address.page);
-                    let frame = index.and_then(|index| self.cache.frame(index));
-                    Some(frame.ok_or(StoreError::PageNotResident)?)
-                }
-            };
-            let before = |word| frame.map_or(0, |frame| frame.load(word));
-            page.put(&mut of_pages, address, &table.geometry(), before);
-        }
-        changes.pages = of_pages;
-        Ok(())
     }
 
     /// Says what pages and their views do not tell.
@@ -326,26 +280,6 @@ impl Lane {
         let garbage = removed.map(|it| Garbage::Filter(it.filter.id));
         self.checkpointer.reclaim_soon(garbage);
     }
-}
-
-/// The pages whose images are written with a commit.
-fn tables_of(changes: &[Changes]) -> Vec<(Arc<PageTable>, u32)> {
-    let of_filter = |changes: &'_ Changes| -> Vec<(Arc<PageTable>, u32)> {
-        let pages = changes.images.keys();
-        let pages = pages.filter_map(|it| Some((Arc::clone(changes.table(*it)?), it.page)));
-        pages.collect()
-    };
-    changes.iter().flat_map(of_filter).collect()
-}
-
-/// The images that are written with a commit.
-fn images_of(changes: &mut [Changes]) -> Vec<PageImage> {
-    let of_filter = |changes: &mut Changes| -> Vec<PageImage> {
-        let images = std::mem::take(&mut changes.images).into_iter();
-        let images = images.filter_map(|(page, image)| Some((changes.id(page)?, image)));
-        images.collect()
-    };
-    changes.iter_mut().flat_map(of_filter).collect()
 }
 
 /// What a record says about the pages of a filter, by ascending address.

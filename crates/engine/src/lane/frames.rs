@@ -22,10 +22,10 @@ pub(super) struct Frames<'a> {
 /// The frames of what changes in one filter.
 #[derive(Default)]
 pub(super) struct ChangedFrames {
-    /// Aligned with the pages in which words change. `None`: the page gets no frame.
-    pub(super) changed: Vec<Option<FrameIndex>>,
+    /// Aligned with the pages in which words change.
+    pub(super) changed: Vec<FrameIndex>,
     /// Aligned with the pages that are set as a whole.
-    pub(super) wholes: Vec<Option<FrameIndex>>,
+    pub(super) wholes: Vec<FrameIndex>,
 }
 
 /// The frame of a page that comes to be with the commit.
@@ -63,14 +63,11 @@ impl<'a> Frames<'a> {
         loader: &Loader,
         changes: &Changes,
         page: PageAddress,
-    ) -> Result<Option<FrameIndex>, StoreError> {
-        if changes.images.contains_key(&page) {
-            return Ok(None);
-        }
+    ) -> Result<FrameIndex, StoreError> {
         let table = changes.table(page).ok_or(StoreError::PageNotResident)?;
         if !changes.is_new(page) {
             let pinned = self.cache.resident_frame(table, page.page);
-            return pinned.map(Some).ok_or(StoreError::PageNotResident);
+            return pinned.ok_or(StoreError::PageNotResident);
         }
         let index = loader.install_new(table, page.page)?;
         self.new.push(NewFrame {
@@ -78,7 +75,7 @@ impl<'a> Frames<'a> {
             table: Arc::clone(table),
             page: page.page,
         });
-        Ok(Some(index))
+        Ok(index)
     }
 }
 

@@ -266,7 +266,7 @@ impl SharedOrdering {
             }
         })?;
         let position = self.position_with(&settled, commit);
-        if let Err(error) = store.commit_at(commit, self.lane, &position, &[]) {
+        if let Err(error) = store.commit_at(commit, self.lane, &position) {
             settled.sequence = Some(commit.sequence);
             self.order.put_back(settled, &error);
             return Err(NotStored::NotApplied(Arc::new(error)));

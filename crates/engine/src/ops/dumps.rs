@@ -16,9 +16,7 @@ use cuckood_filter::file::Header;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of the redo log that a dump reads as they are; a longer log is cut
-/// before, if that takes no longer than so.
-const LONG_LOG_BYTES: u64 = 4 << 20;
+/// A long log is cut before a dump, if that takes no longer than so.
 const LOG_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which filter may be replaced by one that was taken in.
@@ -56,7 +54,7 @@ impl Engine {
     pub fn dump(&self, name: &FilterName, sink: &mut dyn DumpSink) -> Result {
         let now_ms = self.state.clock.now_ms();
         let checkpointer = &self.state.checkpointer;
-        checkpointer.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
+        checkpointer.shorten_log(LOG_PATIENCE);
         let share = self.state.dump_memory.take();
         let view = self.state.store.snapshot();
         let filter = view.filter_by_name(name.as_str())?;

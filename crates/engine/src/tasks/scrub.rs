@@ -53,13 +53,12 @@ impl ScrubOptions {
 
 /// What is read as of one moment, beside its bytes.
 const SLICE_SUB_FILTERS: usize = 10_000;
-const LOG_ENTRIES: usize = 1 << 16;
+const LOG_ENTRIES: usize = 1 << 17;
 
 /// A slice takes no longer than so: a larger sub-filter is read faster.
 const SLICE_SECONDS: u64 = 300;
 
-/// A longer log is cut before a slice, if that takes no longer than so.
-const LONG_LOG_BYTES: u64 = 4 << 20;
+/// A long log is cut before a slice, if that takes no longer than so.
 const LOG_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Shortest pause between two slices, and between two passes.
@@ -123,7 +122,7 @@ fn slice(
         log_entries: LOG_ENTRIES,
     };
     let checkpointer = &state.checkpointer;
-    checkpointer.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
+    checkpointer.shorten_log(LOG_PATIENCE);
     let from = pass.next;
     let mut pace = Pace {
         stop,

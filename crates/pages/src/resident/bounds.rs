@@ -27,9 +27,20 @@ impl Bounds {
         self.max_dirty_pages - spare.min(self.max_dirty_pages / 2)
     }
 
-    /// Bytes of parked pages from which on no more are parked.
+    /// Bytes of parked pages at which commits wait. A record of another pod, or of a log
+    /// that is replayed, is parked without a look at this.
     pub(super) fn max_parked_bytes(&self) -> u64 {
         self.max_dirty_pages * u64::from(PAGE_BYTES) / 2
+    }
+
+    /// From which on parked pages are stored though nothing else demands it.
+    pub(super) fn many_parked_bytes(&self) -> u64 {
+        self.max_parked_bytes() / 16 * 15
+    }
+
+    /// From which on no further page leaves its frame to be parked.
+    pub(super) fn enough_parked_bytes(&self) -> u64 {
+        self.max_parked_bytes() / 16 * 14
     }
 
     /// Bytes of images after which no further one is written at once.

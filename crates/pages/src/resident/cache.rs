@@ -20,18 +20,23 @@ use super::frame::{Frame, FrameIndex, Words};
 use super::frames::{Chunk, Frames};
 use super::image::PageImage;
 use super::leaves::frame_at;
-use super::parked::{Changed, ParkedBytes};
+use super::parked::{Changed, Parked, ParkedBytes, ParkedPage};
 use super::seqlock::{Entry, Version, WordsRead};
 use super::table::{Extent, PageTable};
 use super::versions::Versions;
 use cuckood_filter::chain::counters::{CounterKey, Counters};
 use cuckood_filter::chain::pages::WholePage;
 use cuckood_filter::chain::plan::ChangedCounter;
+use cuckood_filter::cuckoo::paged::PAGE_WORDS;
 use cuckood_metrics::Metrics;
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Words of a page in a frame that may be parked. One that changed in more costs as much
+/// there as its frame.
+const MAX_WORDS: usize = PAGE_WORDS as usize / 2;
 
 /// Pages in memory.
 pub struct PageCache {
@@ -88,6 +93,14 @@ pub(crate) enum NotInstalled {
     NoFrame,
     /// The page may be no more.
     Gone,
+}
+
+/// Where a page is changed.
+pub(super) enum Place {
+    /// In a frame, in which it is pinned.
+    Frame(FrameIndex),
+    /// It was, without one.
+    Parked(Parked),
 }
 
 /// What keeps a page resident beyond its installation.
@@ -201,11 +214,10 @@ impl PageCache {
         frame_at(place)
     }
 
-    /// What tells later whether a page was dropped since. To be asked for
-    /// before its image is read.
+    /// What tells later whether a page was dropped since, or changed without a frame. To
+    /// be asked for before its image is read.
     pub(super) fn as_of(&self, table: &PageTable, page: u32) -> AsOf {
-        // In this order: a drop that the version does not tell about is one
-        // that the extent tells about.
+        // In this order: what the version does not tell about, the extent tells about.
         let version = self.versions.of(table, page).and_then(Version::read);
         AsOf {
             version,
@@ -218,7 +230,8 @@ impl PageCache {
     ///
     /// Only the owner of the page's flight (see `loader`) calls this, or the
     /// lane for a page that is not published; so an image can't be late, unless
-    /// its page was dropped since: whatever has its number now is another page.
+    /// its page was dropped since, and whatever has its number now is another
+    /// page; or unless it changed without a frame.
     pub(super) fn install(
         &self,
         table: &Arc<PageTable>,
@@ -229,8 +242,9 @@ impl PageCache {
     ) -> Result<FrameIndex, NotInstalled> {
         let leaf = table.leaf_to_fill(page).ok_or(NotInstalled::Gone)?;
         let mut eviction = self.eviction.lock();
-        // Pages are detached under the lock, after version and extent changed.
-        if table.extent().drops() != as_of.extent.drops() {
+        // Pages are detached and changed without a frame under the lock, after their
+        // versions changed, and with the extent.
+        if table.extent().generation() != as_of.extent.generation() {
             let version = self.versions.of(table, page).and_then(Version::read);
             if version.is_none() || version != as_of.version {
                 return Err(NotInstalled::Gone);
@@ -297,14 +311,49 @@ impl PageCache {
         self.parked.get()
     }
 
-    /// Parks what changed in a page; see [`ParkedBytes::park`].
+    /// Pins a page that is resident, or parks what changes in it: nobody brings it in any
+    /// more as it was before. The filter's lane alone does, in a change of the page's
+    /// version.
+    pub(super) fn pin_or_park(
+        &self,
+        table: &PageTable,
+        page: u32,
+        changed: impl Fn() -> Changed,
+    ) -> Place {
+        // Mostly it is still so under the lock.
+        let ready = (!self.is_resident(table, page)).then(&changed);
+        let _lock = self.eviction.lock();
+        if let Some(index) = self.resident_frame(table, page) {
+            self.hold(index, Hold::Pinned);
+            return Place::Frame(index);
+        }
+        let changed = ready.unwrap_or_else(changed);
+        let width = table.geometry().slot_width();
+        let parked = self.parked.park(table.parked(), page, width, changed);
+        // In this order: whoever knows of this generation finds what is parked.
+        table.begin_generation();
+        Place::Parked(parked)
+    }
+
+    /// Parks what changed in a page. Says whether nothing was before; `None`: it is too
+    /// much, and nothing was done.
     pub(super) fn park(&self, table: &PageTable, page: u32, changed: Changed) -> Option<bool> {
-        self.parked.park(table.parked(), page, changed)
+        let parked = table.parked();
+        if parked.lock().get(&page).map_or(0, ParkedPage::words) + changed.words() > MAX_WORDS {
+            return None;
+        }
+        let width = table.geometry().slot_width();
+        Some(self.parked.park(parked, page, width, changed).is_first)
+    }
+
+    /// Frames that hold no page.
+    pub fn free_frames(&self) -> usize {
+        self.eviction.lock().free_frames(&self.frames)
     }
 
     /// Forgets what is parked of a page: its stored image has it all, or the page is no
     /// more.
-    pub fn unpark(&self, table: &PageTable, page: u32) {
+    pub(super) fn unpark(&self, table: &PageTable, page: u32) {
         self.parked.forget(table.parked(), page);
     }
 

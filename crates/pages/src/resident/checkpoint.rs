@@ -1,8 +1,9 @@
 //! Dirty pages, the redo log behind them, and the checkpoints that let the
 //! log be cut.
 //!
-//! A commit writes a redo record; the pages it changes stay in memory, dirty,
-//! until a checkpoint sees to them, a bounded slice at a time, oldest first. If
+//! A commit writes a redo record; the pages it changes stay in memory, dirty, or
+//! parked where they had no frame, until a checkpoint sees to them, a bounded
+//! slice at a time, oldest first. If
 //! it is for their frames, it parks what changed in them, which is little where
 //! there are more pages than frames; if it is for the log, or for what is parked,
 //! it writes images. A record is needed as long as a page that it changed has no
@@ -21,24 +22,45 @@ mod thread;
 pub use slices::CutLog;
 
 use super::bounds::Bounds;
-use super::cache::PageCache;
+use super::cache::{PageCache, Place};
 use super::dirty::{DirtyPage, DirtyPages, Need};
 use super::frame::{DirtyState, FrameIndex};
 use super::log::LogSizes;
+use super::parked::{Changed, overlaid};
 use super::table::PageTable;
 use crate::disk::Disk;
 use crate::page::Sequence;
 use crate::store::{Garbage, PageStore, StoreError};
 use cuckood_filter::chain::pages::WholePage;
-use cuckood_filter::chain::plan::{ChangedPage, PageChanges};
+use cuckood_filter::chain::plan::{ChangedCounter, ChangedPage, PageChanges};
+use cuckood_filter::cuckoo::bucket;
 use cuckood_metrics::Metrics;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// A log that is cut before all pages of a filter are read. To cut one means to store
+/// every page that is parked.
+const LONG_LOG_BYTES: u64 = 32 << 20;
+
 /// How long a commit waits for room before its callers are told to come back.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Words and counters that are parked of a page, of which each further one costs a copy:
+/// with each multiple of so many it should be brought in.
+const MANY_ENTRIES: usize = 128;
+
+/// Where changes of a page went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// To its frame.
+    Resident,
+    /// They are parked.
+    Parked,
+    /// The same, and there are so many of them now that it should be brought in.
+    ParkedMany,
+}
 
 /// What is dirty and what is logged, over all lanes.
 pub struct Checkpointer {
@@ -62,15 +84,21 @@ pub struct Checkpointer {
 
 #[derive(Default)]
 struct Signals {
-    /// Frames have to become clean whatever the bounds say.
-    frames: bool,
-    /// Pages have to be stored whatever the bounds say.
-    flush: bool,
+    asked: Asked,
     /// Pages of removed filters and dropped sub-filters, to be reclaimed.
     garbage: Vec<Garbage>,
     stop: bool,
     /// What the store said when the last slice failed; cleared by a success.
     failure: Option<String>,
+}
+
+/// What has to be done whatever the bounds say.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    /// Frames have to become clean.
+    frames: bool,
+    /// Pages have to be stored.
+    images: bool,
 }
 
 /// Why commits find no room in memory or in the log.
@@ -124,9 +152,15 @@ impl Publication<'_> {
 
     fn wait_for_checkpoint(&mut self, table: &Arc<PageTable>, page: u32, need: Need) {
         table.dirty().fetch_add(1, Ordering::AcqRel);
-        let dirty_pages = &self.checkpointer.dirty_pages;
-        dirty_pages.fetch_add(1, Ordering::Relaxed);
-        self.pages.dirty.push_back(DirtyPage {
+        let queue = match need {
+            Need::Changed | Need::Gone => {
+                let dirty_pages = &self.checkpointer.dirty_pages;
+                dirty_pages.fetch_add(1, Ordering::Relaxed);
+                &mut self.pages.dirty
+            }
+            Need::Parked => &mut self.pages.parked,
+        };
+        queue.push_back(DirtyPage {
             oldest: self.sequence,
             need,
             table: Arc::clone(table),
@@ -143,21 +177,90 @@ impl Publication<'_> {
         changes: &PageChanges,
         page: &ChangedPage,
     ) {
-        let cache = &self.checkpointer.cache;
-        let Some(frame) = cache.frame(index) else {
-            return;
-        };
-        for word in changes.words_of(page) {
-            frame.store(word.at.word, word.value);
-            frame.note_changed(word.at.word);
+        if let Some(frame) = self.checkpointer.cache.frame(index) {
+            for word in changes.words_of(page) {
+                frame.store(word.at.word, word.value);
+                frame.note_changed(word.at.word);
+            }
+            frame.note_occupied(page.occupied);
         }
-        frame.note_occupied(page.occupied);
-        let counters = changes.counters_of(page);
-        if !counters.is_empty() {
+        self.set_counters(table, index, changes.counters_of(page));
+        self.changed(table, page.address.page, index);
+    }
+
+    fn set_counters(&self, table: &PageTable, index: FrameIndex, counters: &[ChangedCounter]) {
+        let cache = &self.checkpointer.cache;
+        if let Some(frame) = cache.frame(index).filter(|_| !counters.is_empty()) {
             cache.set_counters(index, table, counters);
             frame.note_changed_counters();
         }
-        self.changed(table, page.address.page, index);
+    }
+
+    /// Stores the slots and counters of a page that a record sets, wherever the page lies:
+    /// what changes in one without a frame is parked, and its image is not read. Of the
+    /// words those slots count that the record names. If the page is new, it has nothing
+    /// else.
+    pub fn apply(
+        &mut self,
+        table: &Arc<PageTable>,
+        is_new: bool,
+        changes: &PageChanges,
+        page: &ChangedPage,
+    ) -> Applied {
+        let (words, counters) = (changes.words_of(page), changes.counters_of(page));
+        let changed = || Changed::in_part(is_new, words, counters);
+        self.apply_to(table, page.address.page, changed, |publication, index| {
+            if let Some(frame) = publication.checkpointer.cache.frame(index) {
+                let width = table.geometry().slot_width();
+                for word in words {
+                    let before = frame.load(word.at.word);
+                    let after = overlaid(width, before, word.slots, word.value);
+                    let count = |word| bucket::occupied(width, word) as i32;
+                    frame.store(word.at.word, after);
+                    frame.note_changed(word.at.word);
+                    frame.note_occupied(count(after) - count(before));
+                }
+            }
+            publication.set_counters(table, index, counters);
+            publication.changed(table, page.address.page, index);
+        })
+    }
+
+    /// The same for a page that a record sets as a whole.
+    pub fn apply_whole(&mut self, table: &Arc<PageTable>, page: u32, whole: &WholePage) -> Applied {
+        let changed = || Changed::whole(whole);
+        self.apply_to(table, page, changed, |publication, index| {
+            publication.set_page(table, index, page, whole);
+        })
+    }
+
+    fn apply_to(
+        &mut self,
+        table: &Arc<PageTable>,
+        page: u32,
+        changed: impl Fn() -> Changed,
+        change_frame: impl FnOnce(&mut Self, FrameIndex),
+    ) -> Applied {
+        let cache = &self.checkpointer.cache;
+        match cache.pin_or_park(table, page, changed) {
+            Place::Frame(index) => {
+                change_frame(self, index);
+                // It is dirty, and stays.
+                self.checkpointer.cache.unpin(index);
+                Applied::Resident
+            }
+            Place::Parked(parked) => {
+                self.checkpointer.metrics.parked_pages.inc();
+                if parked.is_first {
+                    self.wait_for_checkpoint(table, page, Need::Parked);
+                }
+                self.pages.note_parked(table.id(page), self.sequence);
+                match parked.entries / MANY_ENTRIES > parked.entries_before / MANY_ENTRIES {
+                    true => Applied::ParkedMany,
+                    false => Applied::Parked,
+                }
+            }
+        }
     }
 
     /// Sets a page as a whole, which is pinned.
@@ -283,7 +386,7 @@ impl Checkpointer {
         self.next_sequence.fetch_max(last.0 + 1, Ordering::SeqCst);
     }
 
-    /// Waits until log and dirty pages are below their bounds.
+    /// Waits until log, dirty pages and parked ones are below their bounds.
     ///
     /// # Errors
     /// Says why there is none.
@@ -346,7 +449,7 @@ impl Checkpointer {
     /// # Errors
     /// Checkpoints fail.
     pub fn wait_for_frames(&self, patience: Duration) -> Result<(), StoreError> {
-        self.ask(|signals| signals.frames = true, patience)
+        self.ask(|asked| asked.frames = true, patience)
     }
 
     /// Asks for pages to be stored and waits for some, `patience` at the longest.
@@ -354,12 +457,12 @@ impl Checkpointer {
     /// # Errors
     /// Checkpoints fail.
     pub fn wait_for_images(&self, patience: Duration) -> Result<(), StoreError> {
-        self.ask(|signals| signals.flush = true, patience)
+        self.ask(|asked| asked.images = true, patience)
     }
 
-    fn ask(&self, ask: impl FnOnce(&mut Signals), patience: Duration) -> Result<(), StoreError> {
+    fn ask(&self, ask: impl FnOnce(&mut Asked), patience: Duration) -> Result<(), StoreError> {
         let mut signals = self.signals.lock();
-        ask(&mut signals);
+        ask(&mut signals.asked);
         self.work.notify_one();
         if let Some(reason) = signals.failure.clone() {
             return Err(StoreError::CheckpointFailed { reason });
@@ -368,20 +471,20 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Has the log cut if it is longer than that, and waits for it, `patience` at
-    /// the longest: for a dump, which would read it more than once. Where
-    /// checkpoints fail, or have no room, it stays as it is.
-    pub fn shorten_log(&self, to_bytes: u64, patience: Duration) {
+    /// Has a long log cut, and waits for it, `patience` at the longest: for a dump,
+    /// which would read it more than once. Where checkpoints fail, or have no room, it
+    /// stays as it is.
+    pub fn shorten_log(&self, patience: Duration) {
         let started = Instant::now();
         let mut signals = self.signals.lock();
-        while self.log.bytes() > to_bytes
+        while self.log.bytes() > LONG_LOG_BYTES
             && signals.failure.is_none()
             && self.disk.has_background_room()
         {
             let Some(left) = patience.checked_sub(started.elapsed()) else {
                 return;
             };
-            signals.flush = true;
+            signals.asked.images = true;
             self.work.notify_one();
             self.room
                 .wait_for(&mut signals, left.min(Duration::from_millis(100)));
@@ -395,25 +498,30 @@ impl Checkpointer {
         self.work.notify_one();
     }
 
-    /// Whether log and dirty pages are below their bounds.
+    /// Whether log, dirty pages and parked ones are below their bounds.
     pub fn has_room(&self) -> bool {
         !self.is_at_bound()
     }
 
     fn is_at_bound(&self) -> bool {
         self.dirty_pages.load(Ordering::Relaxed) >= self.bounds.max_dirty_pages
+            || self.cache.parked_bytes() >= self.bounds.max_parked_bytes()
             || self.log.bytes() >= self.bounds.max_log_bytes
             || self.cache.must_shed_counters()
     }
 
     fn is_due(&self) -> bool {
-        self.has_many_dirty_pages()
+        self.has_many_pages()
             || self.log.bytes() > self.bounds.much_log()
             || self.cache.has_many_counters()
     }
 
     /// Whether recovery should see to pages before it goes on.
-    pub fn has_many_dirty_pages(&self) -> bool {
+    pub fn has_many_pages(&self) -> bool {
+        self.has_many_dirty_pages() || self.cache.parked_bytes() > self.bounds.many_parked_bytes()
+    }
+
+    fn has_many_dirty_pages(&self) -> bool {
         self.dirty_pages.load(Ordering::Relaxed) > self.bounds.many_dirty_pages()
     }
 }

@@ -2,8 +2,8 @@
 //! of the log that each of them needs.
 
 use super::table::PageTable;
-use crate::page::Sequence;
-use std::collections::VecDeque;
+use crate::page::{PageId, Sequence};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,6 +20,9 @@ pub(super) struct DirtyPages {
     /// them waits to be tried again.
     pub(super) unreadable: Vec<DirtyPage>,
     pub(super) unreadable_since: Option<Instant>,
+    /// Parked pages that are being read to be stored, and the first record that changed
+    /// them since, if one did.
+    pub(super) folding: BTreeMap<PageId, Option<Sequence>>,
 }
 
 /// What a checkpoint has to do about a page.
@@ -75,6 +78,13 @@ impl DirtyPages {
             oldest(&self.dirty).filter(|_| which != Which::Parked),
             oldest(&self.parked).filter(|_| which != Which::Changed),
         ]
+    }
+
+    /// Notes that a page without a frame changed.
+    pub(super) fn note_parked(&mut self, page: PageId, sequence: Sequence) {
+        if let Some(since) = self.folding.get_mut(&page) {
+            since.get_or_insert(sequence);
+        }
     }
 
     /// Has pages that could not be read be tried again at once.

@@ -98,6 +98,11 @@ impl Eviction {
         self.drains.retain(|&under_way| under_way != drain);
     }
 
+    /// Frames that hold no page.
+    pub(super) fn free_frames(&self, frames: &Frames) -> usize {
+        self.free.len() + (frames.capacity() as usize).saturating_sub(self.owners.len())
+    }
+
     /// A frame that holds no page: a new one, or one whose page the hand finds
     /// unused. `None`: every frame is dirty or pinned just now.
     pub(super) fn take_frame(&mut self, frames: &Frames) -> Option<FrameIndex> {

@@ -326,9 +326,7 @@ impl Frame<'_> {
             false => None,
         };
         let words = words.iter().map(|it| it.load(Ordering::Relaxed));
-        Some(Changed {
-            words: words.map(|word| (word, self.load(word))).collect(),
-            counters,
-        })
+        let words = words.map(|word| (word, self.load(word)));
+        Some(Changed::in_frame(words, counters.as_deref()))
     }
 }

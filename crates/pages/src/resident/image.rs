@@ -93,62 +93,30 @@ pub fn whole(bytes: &[u8], geometry: &PageGeometry, id: PageId) -> Result<WholeP
     Ok(whole)
 }
 
-/// A page as it is stored, to be changed there.
-#[derive(Default)]
-pub struct StoredPage {
-    /// Its slots; once it was changed, all of them.
-    slots: Vec<u8>,
-    counters: Counters,
-}
-
-impl StoredPage {
-    /// Takes a stored image apart.
-    ///
-    /// # Errors
-    /// Those of [`decode`].
-    pub fn decode(
-        bytes: &[u8],
-        geometry: &PageGeometry,
-        id: PageId,
-    ) -> Result<StoredPage, StoreError> {
-        decode(bytes, geometry.page_bytes(), id).map(StoredPage::of)
+/// An image once these slots and counters of it are set.
+///
+/// # Errors
+/// Those of [`decode`].
+pub fn changed(
+    bytes: &[u8],
+    geometry: &PageGeometry,
+    id: PageId,
+    set: impl IntoIterator<Item = (u32, u64)>,
+    counted: impl Iterator<Item = (CounterKey, u64)>,
+) -> Result<Vec<u8>, StoreError> {
+    let page = decode(bytes, geometry.page_bytes(), id)?;
+    let mut slots = page.slots.to_vec();
+    slots.resize(geometry.page_bytes() as usize, 0);
+    for (slot, value) in set {
+        set_slot(&mut slots, geometry.slot_width(), slot, value as u32);
     }
-
-    pub(super) fn of(page: PageImage<'_>) -> StoredPage {
-        let counters = page.counters.map(Arc::unwrap_or_clone);
-        StoredPage {
-            slots: page.slots.to_vec(),
-            counters: counters.unwrap_or_default(),
-        }
+    let counters = page.counters.map(Arc::unwrap_or_clone);
+    let mut counters = counters.unwrap_or_default();
+    counters.set_all(counted);
+    if !counters.is_empty() {
+        counters.encode(&mut slots);
     }
-
-    /// One of the words of its slots.
-    pub fn word(&self, word: u16) -> u64 {
-        let bytes = self.slots.chunks(8).nth(usize::from(word));
-        bytes.map_or(0, little_endian)
-    }
-
-    /// Its image once these slots and counters are set.
-    pub fn with(
-        self,
-        geometry: &PageGeometry,
-        set: impl IntoIterator<Item = (u32, u64)>,
-        counted: impl Iterator<Item = (CounterKey, u64)>,
-    ) -> Vec<u8> {
-        let StoredPage {
-            mut slots,
-            mut counters,
-        } = self;
-        slots.resize(geometry.page_bytes() as usize, 0);
-        for (slot, value) in set {
-            set_slot(&mut slots, geometry.slot_width(), slot, value as u32);
-        }
-        counters.set_all(counted);
-        if !counters.is_empty() {
-            counters.encode(&mut slots);
-        }
-        slots
-    }
+    Ok(slots)
 }
 
 /// Sets a slot of an image, whose slots are all there.

@@ -4,13 +4,10 @@
 //! resident nor in flight puts a flight up before it reads, and only the owner
 //! of the flight installs the image. So an image that was read long ago can't
 //! replace a newer page: while its flight is up no other thread can have
-//! installed, changed and checkpointed the page.
+//! installed, changed and checkpointed the page. If it changed without a frame
+//! meanwhile, its generation tells.
 //!
 //! All pages of a call are read in one sorted batch.
-
-mod kept_out;
-
-pub use kept_out::KeptOut;
 
 use super::cache::{AsOf, Hold, NotInstalled, PageCache};
 use super::checkpoint::Checkpointer;
@@ -18,7 +15,7 @@ use super::flights::Flight;
 use super::frame::FrameIndex;
 use super::image::{self, PageImage};
 use super::pins::Pins;
-use super::table::PageTable;
+use super::table::{PageTable, read_pages};
 use crate::page::PageId;
 use crate::store::{PageStore, StoreError};
 use cuckood_filter::chain::address::PageAddress;
@@ -256,7 +253,7 @@ impl Loader {
                 }
                 Ok(())
             })?;
-            // Both ascend.
+            landed.sort_unstable();
             wanted.retain(|page| landed.binary_search(&page.address).is_err());
             if left_out > 0 {
                 if waits == MAX_WAITS {
@@ -267,6 +264,24 @@ impl Loader {
                 self.cache.shed_all_counters();
             }
         }
+    }
+
+    /// Brings pages in as far as there are frames for them. Blocks. `pages` ascend and are
+    /// distinct.
+    pub fn bring_in(
+        &self,
+        tables: &[Arc<PageTable>],
+        pages: &[PageAddress],
+    ) -> Result<(), StoreError> {
+        let pages: Vec<Wanted<'_>> = wanted(tables, pages).collect();
+        self.fetch(&pages, |own, page| {
+            let Wanted { address, table } = own.page;
+            // One that gets none stays where it is.
+            let _ = self
+                .cache
+                .install(table, address.page, page, Hold::Loose, own.as_of);
+            Ok(())
+        })
     }
 
     /// Gives a page that is not published yet a frame without an entry, and
@@ -350,17 +365,13 @@ impl Loader {
         own: &Own<'_>,
         each: &mut impl FnMut(&OwnPage<'_>, &PageImage<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let ids: Vec<PageId> = own.pages.iter().map(|own| own.page.id()).collect();
-        let (mut result, mut slots) = (Ok(()), Vec::new());
-        self.store.read_pages(&ids, &mut |index, bytes| {
-            let Some(own) = own.pages.get(index).filter(|_| result.is_ok()) else {
-                return;
-            };
-            let (table, page) = (own.page.table, own.page.address.page);
-            let page_bytes = table.geometry().page_bytes();
-            let stored = image::decode(bytes.unwrap_or_default(), page_bytes, own.page.id());
-            result =
-                stored.and_then(|stored| each(own, &table.with_parked(page, stored, &mut slots)));
+        let pages = own.pages.iter().map(|own| own.page);
+        let pages: Vec<_> = pages.map(|it| (&**it.table, it.address.page)).collect();
+        let mut result = Ok(());
+        read_pages(&self.store, &pages, &mut |at, page| {
+            if let Some(own) = own.pages.get(at).filter(|_| result.is_ok()) {
+                result = each(own, &page);
+            }
         })?;
         result
     }

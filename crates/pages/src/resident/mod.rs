@@ -18,7 +18,7 @@
 //! | `flights` | which pages are being read |
 //! | `pins` | what commands and drains keep in memory |
 //! | `image` | the stored bytes of a page |
-//! | `loader` | bringing pages in from the store, each once at a time; `kept_out`: or keeping them out |
+//! | `loader` | bringing pages in from the store, each once at a time |
 //! | `parked` | what changed in pages that are neither in a frame nor stored as they are |
 //! | `dirty` | pages of a lane that wait for a checkpoint, and the records that they need |
 //! | `log` | how much the redo log holds |
@@ -48,11 +48,10 @@ mod versions;
 
 pub use bounds::Bounds;
 pub use cache::{PageCache, ResidentPage};
-pub use checkpoint::{Checkpointer, CutLog, NoRoom, Publication};
+pub use checkpoint::{Applied, Checkpointer, CutLog, NoRoom, Publication};
 pub use frame::{Frame, FrameIndex, Words};
 pub use geometry::PageGeometry;
-pub use image::StoredPage;
-pub use loader::{Beside, Images, KeptOut, Loader};
+pub use loader::{Beside, Images, Loader};
 pub use pins::{DrainPins, Pins};
 pub use seqlock::{Version, WordsRead};
 pub use table::PageTable;

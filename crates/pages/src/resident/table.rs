@@ -6,10 +6,11 @@
 //! it was made, it takes segments, each twice as long as the one before.
 
 use super::geometry::PageGeometry;
-use super::image::PageImage;
+use super::image::{self, PageImage};
 use super::leaves::{LEAF_PAGES, LeafName};
-use super::parked::ParkedPages;
+use super::parked::{ParkedPage, ParkedPages};
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
+use crate::store::{PageStore, StoreError};
 use cuckood_filter::chain::params::PAGE_BYTES;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -52,13 +53,13 @@ pub struct PageTable {
 
 type Segment = OnceLock<Box<[Part]>>;
 
-/// How many pages there are, and how often there came to be fewer.
+/// How many pages there are, and their generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent(u64);
 
 impl Extent {
-    fn new(pages: u32, drops: u32) -> Extent {
-        Extent(u64::from(drops) << NUMBER_BITS | u64::from(pages))
+    fn new(pages: u32, generation: u32) -> Extent {
+        Extent(u64::from(generation) << NUMBER_BITS | u64::from(pages))
     }
 
     #[inline]
@@ -66,9 +67,10 @@ impl Extent {
         self.0 as u32
     }
 
-    /// How often there came to be fewer pages.
+    /// How often pages were dropped, or changed without a frame: an image that was read
+    /// in another generation may not be the page.
     #[inline]
-    pub(super) fn drops(self) -> u32 {
+    pub(super) fn generation(self) -> u32 {
         (self.0 >> NUMBER_BITS) as u32
     }
 }
@@ -130,7 +132,7 @@ impl PageTable {
         self.extent().pages()
     }
 
-    /// How many pages there are, and how often there came to be fewer.
+    /// How many pages there are, and their generation.
     #[inline]
     pub fn extent(&self) -> Extent {
         Extent(self.extent.load(Ordering::Acquire))
@@ -142,8 +144,15 @@ impl PageTable {
     pub(super) fn set_pages(&self, pages: u32) {
         let before = self.extent();
         let is_fewer = pages < before.pages();
-        let drops = before.drops().wrapping_add(u32::from(is_fewer));
-        let extent = Extent::new(pages, drops);
+        let generation = before.generation().wrapping_add(u32::from(is_fewer));
+        let extent = Extent::new(pages, generation);
+        self.extent.store(extent.0, Ordering::Release);
+    }
+
+    /// Says that a page changed without a frame. The filter's lane alone does.
+    pub(super) fn begin_generation(&self) {
+        let before = self.extent();
+        let extent = Extent::new(before.pages(), before.generation().wrapping_add(1));
         self.extent.store(extent.0, Ordering::Release);
     }
 
@@ -188,14 +197,14 @@ impl PageTable {
 
     /// A page as it is, from its stored image, which nobody replaces meanwhile: what is
     /// parked of it lies on top, in `slots`, if there is any.
-    pub(super) fn with_parked<'a>(
+    fn with_parked<'a>(
         &self,
         page: u32,
         image: PageImage<'a>,
         slots: &'a mut Vec<u8>,
     ) -> PageImage<'a> {
         match self.parked.lock().get(&page) {
-            Some(parked) => parked.over(image, self.geometry.page_bytes(), slots),
+            Some(parked) => parked.over(image, &self.geometry, slots),
             None => image,
         }
     }
@@ -266,6 +275,41 @@ impl PageTable {
             _ => 1 << number.ilog2(),
         }
     }
+}
+
+/// Reads pages as they are: their stored images, which nobody replaces meanwhile, with what
+/// is parked of them. Those of which no image counts come first. Calls `each` with their
+/// places among `pages`, which ascend by their ids.
+pub(super) fn read_pages(
+    store: &PageStore,
+    pages: &[(&PageTable, u32)],
+    each: &mut dyn FnMut(usize, PageImage<'_>),
+) -> Result<(), StoreError> {
+    let (mut slots, mut stored) = (Vec::new(), Vec::with_capacity(pages.len()));
+    for (at, &(table, page)) in pages.iter().enumerate() {
+        let parked = table.parked.lock();
+        let is_whole = parked.get(&page).is_some_and(ParkedPage::is_whole);
+        drop(parked);
+        if is_whole {
+            let nothing = PageImage::default();
+            each(at, table.with_parked(page, nothing, &mut slots));
+        } else {
+            stored.push((at, table, page));
+        }
+    }
+    let ids: Vec<PageId> = stored.iter().map(|it| it.1.id(it.2)).collect();
+    let mut result = Ok(());
+    store.read_pages(&ids, &mut |index, bytes| {
+        let Some(&(at, table, page)) = stored.get(index).filter(|_| result.is_ok()) else {
+            return;
+        };
+        let bytes = bytes.unwrap_or_default();
+        match image::decode(bytes, table.geometry.page_bytes(), table.id(page)) {
+            Ok(image) => each(at, table.with_parked(page, image, &mut slots)),
+            Err(error) => result = Err(error),
+        }
+    })?;
+    result
 }
 
 #[inline]
@@ -348,12 +392,12 @@ mod tests {
         let before = table.extent();
         assert_eq!(before.pages(), 3);
         table.set_pages(4);
-        assert_eq!(table.extent().drops(), before.drops());
+        assert_eq!(table.extent().generation(), before.generation());
         table.set_pages(3);
         table.set_pages(4);
         let after = table.extent();
         assert_eq!(after.pages(), 4);
-        assert_ne!(after.drops(), before.drops());
+        assert_ne!(after.generation(), before.generation());
         assert_eq!(table.geometry().pages(), 4);
     }
 }

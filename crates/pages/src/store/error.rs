@@ -112,12 +112,6 @@ pub enum StoreError {
     /// A page that a commit was planned over is not in memory.
     #[error("a page that a commit was planned over is not in memory")]
     PageNotResident,
-    /// The page cache has no room for the pages of one redo record.
-    #[error("the page cache is too small for the {pages} pages of a redo record")]
-    CacheTooSmall {
-        /// Pages of the record.
-        pages: usize,
-    },
     /// Checkpoints fail, so no page becomes free.
     #[error("writing a checkpoint failed: {reason}")]
     CheckpointFailed {

@@ -1,7 +1,7 @@
 //! The store of an engine: filters, pages, the redo log and what goes with
 //! them, as entries of a [`KeyValueStore`].
 
-use super::commit::{self, Commit, PageImage};
+use super::commit::{self, Commit};
 use super::error::Result;
 use super::format::{self, Kind};
 use super::kv::{
@@ -115,22 +115,14 @@ impl PageStore {
         self.write_commit(commit, Batch::default(), Durability::Configured)
     }
 
-    /// Writes one commit of a lane that several stores have, images of pages that have
-    /// all that it changes on them, and where the lane stands then. Not forced to the
-    /// disk: what a power cut takes is read from the commit log again, from the position
-    /// on that is left.
+    /// Writes one commit of a lane that several stores have, and where the lane stands
+    /// then. Not forced to the disk: what a power cut takes is read from the commit log
+    /// again, from the position on that is left.
     ///
     /// # Errors
     /// The outcome is unknown; commit the same sequence again.
-    pub fn commit_at(
-        &self,
-        commit: &Commit,
-        lane: u32,
-        position: &LanePosition,
-        images: &[PageImage],
-    ) -> Result {
+    pub fn commit_at(&self, commit: &Commit, lane: u32, position: &LanePosition) -> Result {
         let mut batch = Batch::default();
-        commit::put_pages(images, &mut batch)?;
         let key = format::lane_position_key(lane);
         batch.put_value(Kind::LanePosition, &key, position);
         let key = format::lane_past_key(lane, position.sequence);

@@ -1,8 +1,8 @@
 //! What the whole log did to one page, and how many items are in one.
 
 use crate::page::PageId;
+use crate::resident::PageGeometry;
 use crate::resident::image::{self, PageImage};
-use crate::resident::{PageGeometry, StoredPage};
 use crate::store::StoreError;
 use crate::store::redo::{RedoError, RedoWrite};
 use cuckood_filter::chain::contents::Contents;
@@ -85,10 +85,9 @@ impl PageDelta {
             Base::Whole(image) => image,
             Base::Stored | Base::Dropped => stored,
         };
-        let before = StoredPage::decode(before, geometry, id)?;
         let set = self.slots.iter().map(|(&slot, &value)| (slot, value));
         let counted = self.counters.iter().map(|(&key, &copies)| (key, copies));
-        Ok(before.with(geometry, set, counted))
+        image::changed(before, geometry, id, set, counted)
     }
 }
 

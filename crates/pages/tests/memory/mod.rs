@@ -14,17 +14,37 @@ use cuckood_pages::store::kv::{
     Batch, Caching, Change, Column, Condition, Durability, EachEntry, EachValue, FrozenStore,
     Gauge, KeyRange, KeyValueStore, Reader,
 };
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// A [`KeyValueStore`] that lives as long as the last of its handles.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct MemoryStore {
     /// Shared with its snapshots; the next write makes a copy of its own.
     entries: Arc<RwLock<Arc<Entries>>>,
     /// Of writes that are not forced.
     failing: Arc<RwLock<Option<Failing>>>,
+    meanwhile: Arc<Mutex<Option<(Moment, Meanwhile)>>>,
+}
+
+/// Something that is done once.
+type Meanwhile = Box<dyn FnOnce() + Send>;
+
+/// When it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// The next page images were looked up, and nobody has them yet.
+    Read,
+    /// The next write is done, and nobody knows yet.
+    Written,
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MemoryStore").field(&self.now()).finish()
+    }
 }
 
 /// How a write fails.
@@ -53,6 +73,7 @@ impl MemoryStore {
         MemoryStore {
             entries: Arc::new(RwLock::new(self.now())),
             failing: Arc::default(),
+            meanwhile: Arc::default(),
         }
     }
 
@@ -67,6 +88,18 @@ impl MemoryStore {
     /// Has writes that are not forced fail.
     pub(crate) fn fail(&self, failing: Option<Failing>) {
         *self.failing.write() = failing;
+    }
+
+    /// Has something be done at that moment, in place of what was to be done.
+    pub(crate) fn meanwhile(&self, work: Option<(Moment, Meanwhile)>) {
+        *self.meanwhile.lock() = work;
+    }
+
+    fn has_come(&self, moment: Moment) {
+        let work = self.meanwhile.lock().take_if(|it| it.0 == moment);
+        if let Some((_, work)) = work {
+            work();
+        }
     }
 
     /// Inverts the bits of one byte of a stored value, envelope included, as a
@@ -167,6 +200,9 @@ impl Reader for MemoryStore {
             let value = |key: &&[u8]| column.and_then(|column| column.get(*key)).cloned();
             keys.iter().map(value).collect()
         };
+        if column == Column::Pages {
+            self.has_come(Moment::Read);
+        }
         let mut values = values.iter().enumerate();
         values.try_for_each(|(index, value)| each(index, value.as_deref()))
     }
@@ -188,6 +224,7 @@ impl KeyValueStore for MemoryStore {
         let failing = failing.filter(|_| durability == Durability::Ordered);
         if failing != Some(Failing::Before) {
             self.apply(batch);
+            self.has_come(Moment::Written);
         }
         match failing {
             None => Ok(()),

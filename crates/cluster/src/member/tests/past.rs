@@ -165,7 +165,7 @@ async fn what_is_of_another_cluster_or_longer_ago_than_anybody_knows_is_refused(
         sequence: crate::page::Sequence(1 << 40),
         ..crate::store::Commit::default()
     };
-    store.commit_at(&commit, 0, &long_ago, &[]).unwrap();
+    store.commit_at(&commit, 0, &long_ago).unwrap();
     assert_eq!(ours.is_past_of(&store).unwrap(), Ok(()));
     // Of others nobody can tell any more whether there were any.
     let is_unknown = |at: &u64| store.lane_past(0, *at).unwrap().is_none();

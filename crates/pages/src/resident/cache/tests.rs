@@ -3,8 +3,10 @@ use crate::page::{FilterId, Ordinal};
 use crate::resident::frame::DirtyState;
 use crate::resident::frames::MIN_FRAMES;
 use crate::resident::{DrainPins, PageGeometry};
+use cuckood_filter::chain::address::WordAddress;
 use cuckood_filter::chain::counters::Counters;
 use cuckood_filter::chain::params::PAGE_BYTES;
+use cuckood_filter::chain::plan::ChangedWord;
 use cuckood_filter::cuckoo::bucket::SlotWidth;
 use cuckood_metrics::Metrics;
 use prometheus::{IntCounter, IntGauge};
@@ -47,6 +49,52 @@ fn install_pinned(cache: &PageCache, table: &Arc<PageTable>, page: u32) -> Frame
     cache
         .install(table, page, &nothing, Hold::Pinned, as_of)
         .unwrap()
+}
+
+#[test]
+fn an_image_from_before_a_change_without_a_frame_is_not_installed() {
+    let (cache, table) = (cache(), table(3));
+    let word = |page| ChangedWord {
+        at: WordAddress {
+            sub: 0,
+            page,
+            word: 0,
+        },
+        value: 7,
+        slots: 1,
+    };
+    let change = |page| {
+        let version = cache.versions().of(&table, page).unwrap();
+        let park = || {
+            let changed = || Changed::in_part(false, &[word(page)], &[]);
+            assert!(matches!(
+                cache.pin_or_park(&table, page, changed),
+                Place::Parked(_)
+            ));
+        };
+        Version::change(|| [version].into_iter(), park);
+    };
+    let install = |page, as_of| {
+        let stale = PageImage::default();
+        cache.install(&table, page, &stale, Hold::Loose, as_of)
+    };
+    let (of_first, of_second) = (cache.as_of(&table, 0), cache.as_of(&table, 1));
+    change(0);
+    assert_eq!(install(0, of_first), Err(NotInstalled::Gone));
+    // The other did not change.
+    assert!(install(1, of_second).is_ok());
+    assert!(install(0, cache.as_of(&table, 0)).is_ok());
+    // During a change nobody knows.
+    let version = cache.versions().of(&table, 2).unwrap();
+    Version::change(
+        || [version].into_iter(),
+        || {
+            let as_of = cache.as_of(&table, 2);
+            let changed = || Changed::in_part(false, &[word(2)], &[]);
+            cache.pin_or_park(&table, 2, changed);
+            assert_eq!(install(2, as_of), Err(NotInstalled::Gone));
+        },
+    );
 }
 
 #[test]

@@ -10,7 +10,6 @@ use crate::resident::frame::{DirtyState, Frame};
 use crate::resident::table::PageTable;
 use crate::store::StoreError;
 use fold::Fold;
-use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -81,12 +80,6 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Has no slice be written until what is returned is dropped: else one could remove
-    /// the image of a page that comes back meanwhile.
-    pub fn hold_slices(&self) -> MutexGuard<'_, ()> {
-        self.slicing.lock()
-    }
-
     /// Sees to a slice of the pages with the oldest needs, as the bounds demand, and cuts
     /// the log behind what earlier slices wrote. Says whether there was anything to do.
     pub fn checkpoint_slice(&self, cut: CutLog) -> Result<bool, StoreError> {
@@ -125,7 +118,6 @@ impl Checkpointer {
         let (images, gone) = (&slice.images, &slice.gone);
         let written = self.store.write_back(images, gone, cut_before);
         let (images, folded) = (slice.images.len() as u64, slice.fold.len() as u64);
-        slice.fold.land(written.is_ok());
         self.settle_slice(slice, written.is_ok());
         self.cache.shed_counters();
         self.note_outcome(&written);
@@ -139,16 +131,20 @@ impl Checkpointer {
 
     /// What is to be done now.
     fn work_for(&self, purpose: Purpose) -> Work {
+        let (log, parked) = (self.log.bytes(), self.cache.parked_bytes());
         let for_frames = match purpose {
-            Purpose::Images => false,
-            _ if self.log.bytes() > self.bounds.very_much_log() => false,
+            Purpose::Images => return Work::Store(Which::All),
+            _ if log > self.bounds.very_much_log() => return Work::Store(Which::All),
             Purpose::Frames => true,
             Purpose::Bounds => self.has_many_dirty_pages() || self.cache.has_many_counters(),
         };
         if !for_frames {
-            return Work::Store(Which::All);
+            return match parked > self.bounds.many_parked_bytes() {
+                true => Work::Store(Which::Parked),
+                false => Work::Store(Which::All),
+            };
         }
-        if self.cache.parked_bytes() < self.bounds.max_parked_bytes() {
+        if parked < self.bounds.enough_parked_bytes() {
             return Work::Park;
         }
         let lane = self.oldest_lane(Which::Parked);
@@ -162,6 +158,7 @@ impl Checkpointer {
         });
         match pays {
             Some(true) => Work::Store(Which::Parked),
+            _ if parked > self.bounds.many_parked_bytes() => Work::Store(Which::Parked),
             _ => Work::Store(Which::Changed),
         }
     }
@@ -281,7 +278,7 @@ impl Checkpointer {
             }
             // It was written for another need.
             (Need::Changed, None) => self.count_done(&page),
-            (Need::Parked, _) => self.take_parked(page, slice),
+            (Need::Parked, _) => self.take_parked(page, waiting, slice),
             // One that has come back since is on its way to the store, if its image is
             // not there already: slices are written one after the other.
             (Need::Gone, _) if page.page < page.table.pages() => self.count_done(&page),
@@ -313,12 +310,16 @@ impl Checkpointer {
     }
 
     /// Takes a parked page into a slice.
-    fn take_parked<'a>(&'a self, page: DirtyPage, slice: &mut ImageSlice<'a>) {
+    fn take_parked<'a>(
+        &'a self,
+        page: DirtyPage,
+        waiting: &mut DirtyPages,
+        slice: &mut ImageSlice<'a>,
+    ) {
         if !page.table.parked().lock().contains_key(&page.page) {
             // A newer image has it all.
             return self.count_done(&page);
         }
-        let id = page.table.id(page.page);
         match self.cache.pin(&page.table, page.page) {
             Some(index) => {
                 if let Some(frame) = self.cache.frame(index) {
@@ -333,7 +334,7 @@ impl Checkpointer {
                 // Its state keeps it now.
                 self.cache.unpin(index);
             }
-            None if slice.fold.put_up_flight(id, &page) => {
+            None if slice.fold.put_up_flight(&page, waiting) => {
                 // Whatever it will be, it counts as a page.
                 slice.bytes += page.table.geometry().page_bytes() as usize;
                 slice.pages.push(page);
@@ -364,17 +365,27 @@ impl Checkpointer {
         };
         let mut waiting = waiting.lock();
         for mut page in slice.pages {
-            if slice.fold.is_unreadable(page.table.id(page.page)) {
+            let id = page.table.id(page.page);
+            let folded = waiting.folding.remove(&id);
+            if slice.fold.is_unreadable(id) {
                 waiting.unreadable_since.get_or_insert_with(Instant::now);
                 waiting.unreadable.push(page);
                 continue;
             }
             let copied = self.frame_in(&page, DirtyState::Copied);
             let Some(frame) = copied.filter(|_| page.need != Need::Gone) else {
-                // One that was read for it, or is no more.
-                match written {
-                    true => self.count_done(&page),
-                    false => waiting.put(page),
+                match (written, folded) {
+                    (false, _) => waiting.put(page),
+                    (true, Some(Some(since))) => {
+                        page.oldest = since;
+                        waiting.put(page);
+                    }
+                    (true, Some(None)) => {
+                        self.cache.unpark(&page.table, page.page);
+                        self.count_done(&page);
+                    }
+                    // It is no more. One that has its number since waits by itself.
+                    (true, None) => self.count_done(&page),
                 }
                 continue;
             };

@@ -1,7 +1,7 @@
 //! The thread of the checkpointer.
 
-use super::Checkpointer;
 use super::slices::{CutLog, Purpose};
+use super::{Asked, Checkpointer};
 use crate::AbortOnPanic;
 use crate::store::{Garbage, StoreError};
 use std::time::Duration;
@@ -11,13 +11,6 @@ const SLICES_PER_ROUND: usize = 64;
 
 /// Slices that are written, as far as there is something to write, when somebody asks.
 const SLICES_ASKED_FOR: usize = 16;
-
-/// What others asked for.
-#[derive(Clone, Copy)]
-struct Asked {
-    frames: bool,
-    flush: bool,
-}
 
 /// Whether a round of the checkpointer found anything to write or to cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,18 +26,15 @@ impl Checkpointer {
         let _guard = AbortOnPanic;
         loop {
             let mut signals = self.signals.lock();
-            let asked = signals.frames || signals.flush;
-            let idle = !asked && signals.garbage.is_empty() && !self.is_due();
+            let is_asked = signals.asked.frames || signals.asked.images;
+            let idle = !is_asked && signals.garbage.is_empty() && !self.is_due();
             if idle && !signals.stop {
                 self.work.wait_for(&mut signals, Duration::from_secs(1));
             }
             if signals.stop {
                 return;
             }
-            let asked = Asked {
-                frames: std::mem::take(&mut signals.frames),
-                flush: std::mem::take(&mut signals.flush),
-            };
+            let asked = std::mem::take(&mut signals.asked);
             let mut garbage = std::mem::take(&mut signals.garbage);
             drop(signals);
             let pause = match self.work_off(asked, &mut garbage) {
@@ -55,8 +45,8 @@ impl Checkpointer {
                     tracing::error!(%error, "checkpoint failed; it is tried again");
                     let mut signals = self.signals.lock();
                     signals.garbage.append(&mut garbage);
-                    signals.frames |= asked.frames;
-                    signals.flush |= asked.flush;
+                    signals.asked.frames |= asked.frames;
+                    signals.asked.images |= asked.images;
                     drop(signals);
                     Duration::from_millis(500)
                 }
@@ -80,7 +70,7 @@ impl Checkpointer {
             let is_asked = slice < SLICES_ASKED_FOR;
             let wanted = [
                 (is_asked && asked.frames, Purpose::Frames),
-                (is_asked && asked.flush, Purpose::Images),
+                (is_asked && asked.images, Purpose::Images),
                 (self.is_due(), Purpose::Bounds),
             ];
             let mut worked = false;

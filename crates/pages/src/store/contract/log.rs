@@ -34,9 +34,7 @@ pub(in crate::store) fn a_lanes_position_is_that_of_its_last_commit<S: Subject>(
         let bytes = commit_bytes::encode(&commit);
         let commit = commit_bytes::decode(&bytes, Sequence(sequence)).unwrap();
         let store = subject.store();
-        store
-            .commit_at(&commit, 1, &position(sequence), &[])
-            .unwrap();
+        store.commit_at(&commit, 1, &position(sequence)).unwrap();
     }
     for _ in 0..2 {
         let store = subject.store();
@@ -74,7 +72,7 @@ pub(in crate::store) fn the_past_of_a_lane_is_known_by_numbers_and_by_records<S:
             stamp_ms: 0,
             last_filter: 0,
         };
-        store.commit_at(&commit, lane, &position, &[]).unwrap();
+        store.commit_at(&commit, lane, &position).unwrap();
     };
     let known = |lane, sequence| store.lane_past(lane, sequence).unwrap().is_some();
     let (quiet, busy, other) = (0, 1, 2);

@@ -6,10 +6,10 @@
 
 use crate::page::PageId;
 use crate::resident::cache::PageCache;
-use crate::resident::dirty::DirtyPage;
+use crate::resident::dirty::{DirtyPage, DirtyPages};
 use crate::resident::flights::Flight;
 use crate::resident::image;
-use crate::resident::table::PageTable;
+use crate::resident::table::{PageTable, read_pages};
 use crate::store::{PageStore, StoreError};
 use prometheus::IntCounter;
 use std::collections::BTreeSet;
@@ -24,8 +24,14 @@ pub(super) struct Fold<'a> {
 }
 
 impl Drop for Fold<'_> {
+    /// Lets the pages be brought in again.
     fn drop(&mut self) {
-        self.land(false);
+        let mut flights = self.cache.flights.lock();
+        for (id, _) in &self.pages {
+            flights.remove(id);
+        }
+        drop(flights);
+        self.flight.land();
     }
 }
 
@@ -47,30 +53,16 @@ impl<'a> Fold<'a> {
         self.unreadable.contains(&id)
     }
 
-    /// Lets the pages be brought in again: from their images alone, if these were written
-    /// with what was parked.
-    pub(super) fn land(&mut self, written: bool) {
-        let pages = std::mem::take(&mut self.pages);
-        for (id, table) in &pages {
-            if written && !self.is_unreadable(*id) {
-                self.cache.unpark(table, id.page.0);
-            }
-        }
-        let mut flights = self.cache.flights.lock();
-        for (id, _) in &pages {
-            flights.remove(id);
-        }
-        drop(flights);
-        self.flight.land();
-    }
-
-    /// Keeps a page from being brought in, unless it is, or has just been.
-    pub(super) fn put_up_flight(&mut self, id: PageId, page: &DirtyPage) -> bool {
+    /// Keeps a page from being brought in, unless it is, or has just been. Under the lock
+    /// of its lane, which notes whether it changes from then on.
+    pub(super) fn put_up_flight(&mut self, page: &DirtyPage, waiting: &mut DirtyPages) -> bool {
+        let id = page.table.id(page.page);
         let mut flights = self.cache.flights.lock();
         let is_free = !self.cache.is_resident(&page.table, page.page) && !flights.contains_key(&id);
         if is_free {
             flights.insert(id, Arc::clone(&self.flight));
             self.pages.push((id, Arc::clone(&page.table)));
+            waiting.folding.insert(id, None);
         }
         is_free
     }
@@ -109,24 +101,15 @@ fn images(
     store: &PageStore,
     pages: &[(PageId, Arc<PageTable>)],
 ) -> Result<Vec<(PageId, Vec<u8>)>, StoreError> {
-    let ids: Vec<PageId> = pages.iter().map(|(id, _)| *id).collect();
-    let mut images = Vec::with_capacity(ids.len());
-    let mut result = Ok(());
-    store.read_pages(&ids, &mut |index, bytes| {
-        let Some((id, table)) = pages.get(index).filter(|_| result.is_ok()) else {
-            return;
-        };
-        let page_bytes = table.geometry().page_bytes();
-        match image::decode(bytes.unwrap_or_default(), page_bytes, *id) {
-            Ok(image) => {
-                let mut slots = Vec::new();
-                let page = table.with_parked(id.page.0, image, &mut slots);
-                let words = image::words(page.slots);
-                let image = image::encode(words, page_bytes, page.counters.as_deref());
-                images.push((*id, image));
-            }
-            Err(error) => result = Err(error),
+    let wanted = pages.iter().map(|(id, table)| (&**table, id.page.0));
+    let wanted: Vec<(&PageTable, u32)> = wanted.collect();
+    let mut images = Vec::with_capacity(pages.len());
+    read_pages(store, &wanted, &mut |at, page| {
+        if let Some((id, table)) = pages.get(at) {
+            let (words, page_bytes) = (image::words(page.slots), table.geometry().page_bytes());
+            let image = image::encode(words, page_bytes, page.counters.as_deref());
+            images.push((*id, image));
         }
     })?;
-    result.map(|()| images)
+    Ok(images)
 }
