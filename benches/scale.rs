@@ -216,8 +216,8 @@ impl Run {
             1_000,
         )?;
 
+        let stop = AtomicBool::new(false);
         let alone = std::thread::scope(|scope| {
-            let stop = AtomicBool::new(false);
             let asking = scope.spawn(|| ask_now_and_then(&bench, ABSENT * 3, &stop));
             std::thread::sleep(Duration::from_secs(5));
             stop.store(true, Ordering::Relaxed);
@@ -228,8 +228,8 @@ impl Run {
         let started = Instant::now();
         // A request may touch a sixth of the cache over the number of lanes.
         let at_once = (frames / 26).clamp(1, 1_000);
+        let stop = AtomicBool::new(false);
         let (added, beside) = std::thread::scope(|scope| {
-            let stop = AtomicBool::new(false);
             let asking = scope.spawn(|| ask_now_and_then(&bench, ABSENT * 4, &stop));
             let added = bench.add(self.added(), at_once, 4);
             stop.store(true, Ordering::Relaxed);
