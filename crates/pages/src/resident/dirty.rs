@@ -16,6 +16,8 @@ pub(super) struct DirtyPages {
     pub(super) dirty: VecDeque<DirtyPage>,
     /// Parked pages, ascending as well.
     pub(super) parked: VecDeque<DirtyPage>,
+    /// The oldest record that a page needs which is being stored, and is in no queue.
+    pub(super) in_slice: Option<Sequence>,
     /// Parked pages whose stored images can't be read, and since when the oldest of
     /// them waits to be tried again.
     pub(super) unreadable: Vec<DirtyPage>,
@@ -51,7 +53,7 @@ impl DirtyPages {
     pub(super) fn oldest_needed(&self) -> Option<Sequence> {
         let unreadable = self.unreadable.iter().map(|page| page.oldest).min();
         let waiting = self.oldest_waiting(Which::All);
-        [self.in_flight, waiting, unreadable]
+        [self.in_flight, self.in_slice, waiting, unreadable]
             .into_iter()
             .flatten()
             .min()

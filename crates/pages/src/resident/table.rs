@@ -8,7 +8,7 @@
 use super::geometry::PageGeometry;
 use super::image::{self, PageImage};
 use super::leaves::{LEAF_PAGES, LeafName};
-use super::parked::{ParkedPage, ParkedPages};
+use super::parked::ParkedPages;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
 use crate::store::{PageStore, StoreError};
 use cuckood_filter::chain::params::PAGE_BYTES;
@@ -287,14 +287,15 @@ pub(super) fn read_pages(
 ) -> Result<(), StoreError> {
     let (mut slots, mut stored) = (Vec::new(), Vec::with_capacity(pages.len()));
     for (at, &(table, page)) in pages.iter().enumerate() {
+        // In one look: once it is stored, nothing is parked any more.
         let parked = table.parked.lock();
-        let is_whole = parked.get(&page).is_some_and(ParkedPage::is_whole);
+        let whole = parked.get(&page).filter(|it| it.is_whole());
+        let nothing = PageImage::default();
+        let whole = whole.map(|it| it.over(nothing, &table.geometry, &mut slots));
         drop(parked);
-        if is_whole {
-            let nothing = PageImage::default();
-            each(at, table.with_parked(page, nothing, &mut slots));
-        } else {
-            stored.push((at, table, page));
+        match whole {
+            Some(whole) => each(at, whole),
+            None => stored.push((at, table, page)),
         }
     }
     let ids: Vec<PageId> = stored.iter().map(|it| it.1.id(it.2)).collect();

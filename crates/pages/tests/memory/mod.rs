@@ -37,6 +37,8 @@ type Meanwhile = Box<dyn FnOnce() + Send>;
 pub(crate) enum Moment {
     /// The next page images were looked up, and nobody has them yet.
     Read,
+    /// Somebody has put the next write together, and it is not done yet.
+    Writing,
     /// The next write is done, and nobody knows yet.
     Written,
 }
@@ -222,6 +224,7 @@ impl KeyValueStore for MemoryStore {
     fn write(&self, batch: Batch, durability: Durability) -> Result<(), StoreError> {
         let failing = *self.failing.read();
         let failing = failing.filter(|_| durability == Durability::Ordered);
+        self.has_come(Moment::Writing);
         if failing != Some(Failing::Before) {
             self.apply(batch);
             self.has_come(Moment::Written);

@@ -113,18 +113,19 @@ impl Checkpointer {
             return Ok(done > 0);
         }
         let failures = &self.metrics.checkpoint_failures;
-        slice.images.extend(slice.fold.read(&self.store, failures));
+        let folded = slice.fold.read(&self.store, failures);
+        self.metrics.folded_pages.inc_by(folded.len() as u64);
+        slice.images.extend(folded);
         slice.images.sort_unstable_by_key(|&(id, _)| id);
         let (images, gone) = (&slice.images, &slice.gone);
         let written = self.store.write_back(images, gone, cut_before);
-        let (images, folded) = (slice.images.len() as u64, slice.fold.len() as u64);
+        let images = slice.images.len() as u64;
         self.settle_slice(slice, written.is_ok());
         self.cache.shed_counters();
         self.note_outcome(&written);
         written?;
         self.metrics.checkpoint_slices.inc();
         self.metrics.checkpoint_pages.inc_by(images);
-        self.metrics.folded_pages.inc_by(folded);
         self.note_cut(cut_before);
         Ok(true)
     }
@@ -242,6 +243,8 @@ impl Checkpointer {
             };
             self.take_page(page, work, &mut waiting, &mut slice);
         }
+        let all = slice.pages.iter().chain(&slice.later);
+        waiting.in_slice = all.map(|page| page.oldest).min();
         drop(waiting);
         Some(slice)
     }
@@ -364,6 +367,7 @@ impl Checkpointer {
             return;
         };
         let mut waiting = waiting.lock();
+        waiting.in_slice = None;
         for mut page in slice.pages {
             let id = page.table.id(page.page);
             let folded = waiting.folding.remove(&id);
@@ -376,6 +380,10 @@ impl Checkpointer {
             let Some(frame) = copied.filter(|_| page.need != Need::Gone) else {
                 match (written, folded) {
                     (false, _) => waiting.put(page),
+                    // Somebody may have read its older image, and needs what is parked.
+                    (true, Some(None)) if self.cache.flights.lock().contains_key(&id) => {
+                        waiting.put(page);
+                    }
                     (true, Some(Some(since))) => {
                         page.oldest = since;
                         waiting.put(page);

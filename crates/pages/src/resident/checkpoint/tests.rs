@@ -130,7 +130,7 @@ struct World {
     model: Vec<Page>,
     log: Vec<(Sequence, u32, Record)>,
     /// Records that were applied while pages were read.
-    meanwhile: u64,
+    applied_meanwhile: u64,
 }
 
 impl World {
@@ -169,7 +169,7 @@ impl World {
             metrics,
             model: vec![Page::default(); PAGES as usize],
             log: Vec::new(),
-            meanwhile: 0,
+            applied_meanwhile: 0,
         }
     }
 
@@ -252,13 +252,46 @@ impl World {
             let sequences = applying.into_iter().map(|apply| apply());
             sequences.for_each(|it| said.send(it).unwrap());
         };
-        self.memory.meanwhile(Some((moment, Box::new(apply))));
-        work(self);
-        self.memory.meanwhile(None);
+        self.meanwhile(moment, apply, work);
         for (sequence, record) in heard.try_iter().zip(records) {
-            self.meanwhile += 1;
+            self.applied_meanwhile += 1;
             self.note(sequence, page, record.clone());
         }
+    }
+
+    /// Has something be done at a moment of `work`, if that comes.
+    fn meanwhile(
+        &mut self,
+        moment: Moment,
+        other: impl FnOnce() + Send + 'static,
+        work: impl FnOnce(&mut World),
+    ) {
+        self.memory.meanwhile(Some((moment, Box::new(other))));
+        work(self);
+        self.memory.meanwhile(None);
+    }
+
+    /// Stores a parked page while somebody brings it in who read its image before.
+    fn store_beside_a_reader(&mut self, page: u32) {
+        let (loader, tables) = (Arc::clone(&self.loader), self.tables.clone());
+        let (read, has_read) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel();
+        let (memory, reader) = (self.memory.clone(), Arc::new(Mutex::new(None)));
+        let started = Arc::clone(&reader);
+        let bring_in = move || {
+            let linger = move || {
+                read.send(()).unwrap();
+                goes_on.recv().unwrap();
+            };
+            memory.meanwhile(Some((Moment::Read, Box::new(linger))));
+            let bring_in = move || loader.bring_in(&tables, &[PageAddress::new(0, page)]);
+            *started.lock() = Some(std::thread::spawn(bring_in));
+            has_read.recv().unwrap();
+        };
+        self.meanwhile(Moment::Writing, bring_in, store_some);
+        go_on.send(()).unwrap();
+        let reader = reader.lock().take().unwrap();
+        reader.join().unwrap().unwrap();
     }
 
     /// Changes words and counters of a page.
@@ -458,7 +491,28 @@ fn run(seed: u64, max_log_bytes: u64) -> [u64; 3] {
                     world.check_recovery(&[]);
                 }
             }
-            64..70 => {
+            64 if damaged.is_none() => {
+                // ... or pages are stored while one of them is brought in, ...
+                let page = world.parked_page().unwrap_or(page);
+                let checkpointer = Arc::clone(&world.checkpointer);
+                let store = move || {
+                    let _ = checkpointer.write_slice(Purpose::Images, CutLog::Yes);
+                };
+                let read = |world: &mut World| drop(world.read(page));
+                world.meanwhile(Moment::Read, store, read);
+                assert_eq!(world.read(page).unwrap(), world.model[page as usize]);
+                // ... or somebody has its image from before, and lingers.
+                while world.slice(Purpose::Images) {}
+                let mut pages = 0..PAGES - 1;
+                let table = &world.tables[0];
+                if let Some(page) = pages.find(|&it| !world.cache.is_resident(table, it)) {
+                    world.apply(page, Record::Part(in_slots(&mut random)));
+                    world.store_beside_a_reader(page);
+                    assert_eq!(world.read(page).unwrap(), world.model[page as usize]);
+                }
+                world.check_recovery(&[]);
+            }
+            65..70 => {
                 let address = PageAddress::new(0, page);
                 let brought_in = world.loader.bring_in(&world.tables, &[address]);
                 assert!(brought_in.is_ok() || damaged == Some(page));
@@ -532,7 +586,7 @@ fn run(seed: u64, max_log_bytes: u64) -> [u64; 3] {
     [
         world.metrics.parked_pages.get(),
         world.metrics.folded_pages.get(),
-        world.meanwhile,
+        world.applied_meanwhile,
     ]
 }
 

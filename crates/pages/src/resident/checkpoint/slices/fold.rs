@@ -1,5 +1,6 @@
 //! Folding: parked pages that are not resident are read and stored with what changed in
-//! them. Their flights are up all the while, so nobody brings them in as they were.
+//! them. Their flights are up while they are read; while they are stored, whoever needs
+//! one brings it in.
 //!
 //! A page that can't be read is set aside with the records that it needs, and tried
 //! again from time to time: it keeps no other from being stored.
@@ -24,14 +25,8 @@ pub(super) struct Fold<'a> {
 }
 
 impl Drop for Fold<'_> {
-    /// Lets the pages be brought in again.
     fn drop(&mut self) {
-        let mut flights = self.cache.flights.lock();
-        for (id, _) in &self.pages {
-            flights.remove(id);
-        }
-        drop(flights);
-        self.flight.land();
+        self.land();
     }
 }
 
@@ -45,12 +40,19 @@ impl<'a> Fold<'a> {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.pages.len() - self.unreadable.len()
-    }
-
     pub(super) fn is_unreadable(&self, id: PageId) -> bool {
         self.unreadable.contains(&id)
+    }
+
+    /// Lets the pages be brought in again.
+    fn land(&mut self) {
+        let pages = std::mem::take(&mut self.pages);
+        let mut flights = self.cache.flights.lock();
+        for (id, _) in &pages {
+            flights.remove(id);
+        }
+        drop(flights);
+        self.flight.land();
     }
 
     /// Keeps a page from being brought in, unless it is, or has just been. Under the lock
@@ -75,14 +77,13 @@ impl<'a> Fold<'a> {
         failures: &IntCounter,
     ) -> Vec<(PageId, Vec<u8>)> {
         self.pages.sort_unstable_by_key(|(id, _)| *id);
-        if let Ok(images) = images(store, &self.pages) {
-            return images;
-        }
+        let all = images(store, &self.pages);
         // One by one, to find out which.
-        let mut all = Vec::new();
-        for page in &self.pages {
+        let again = self.pages.iter().filter(|_| all.is_err());
+        let mut one_by_one = Vec::new();
+        for page in again {
             match images(store, std::slice::from_ref(page)) {
-                Ok(image) => all.extend(image),
+                Ok(image) => one_by_one.extend(image),
                 Err(error) => {
                     tracing::error!(
                         %error,
@@ -93,7 +94,8 @@ impl<'a> Fold<'a> {
                 }
             }
         }
-        all
+        self.land();
+        all.unwrap_or(one_by_one)
     }
 }
 
