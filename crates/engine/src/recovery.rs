@@ -54,6 +54,7 @@ impl Recovery<'_> {
             recovered.slots += self.apply(sequence, &mut known, &mut writes)?;
             Ok(())
         })?;
+        self.store_while(Checkpointer::has_many_pages)?;
         Ok(recovered)
     }
 
@@ -112,13 +113,16 @@ impl Recovery<'_> {
                 }
             }
         });
-        // The log stays whole until it was replayed to its end: should this be
-        // interrupted, it is replayed from its start onto the images written here,
-        // which ends in the same bytes.
-        while self.checkpointer.has_many_pages()
-            && self.checkpointer.checkpoint_slice(CutLog::No)?
-        {}
+        self.store_while(Checkpointer::recovers_too_much)?;
         Ok(applied)
+    }
+
+    /// Stores pages. The log stays whole until it was replayed to its end: should this be
+    /// interrupted, it is replayed from its start onto the images written here, which ends
+    /// in the same bytes.
+    fn store_while(&self, is_so: impl Fn(&Checkpointer) -> bool) -> Result<(), StoreError> {
+        while is_so(self.checkpointer) && self.checkpointer.checkpoint_slice(CutLog::No)? {}
+        Ok(())
     }
 
     fn open(&self, id: FilterId) -> Result<Option<Arc<OpenFilter>>, StoreError> {

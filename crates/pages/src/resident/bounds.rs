@@ -35,12 +35,12 @@ impl Bounds {
 
     /// From which on parked pages are stored though nothing else demands it.
     pub(super) fn many_parked_bytes(&self) -> u64 {
-        self.max_parked_bytes() / 16 * 15
+        self.max_parked_bytes() / 32 * 31
     }
 
     /// From which on no further page leaves its frame to be parked.
     pub(super) fn enough_parked_bytes(&self) -> u64 {
-        self.max_parked_bytes() / 16 * 14
+        self.max_parked_bytes() / 32 * 30
     }
 
     /// Bytes of images after which no further one is written at once.

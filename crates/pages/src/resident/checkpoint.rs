@@ -32,6 +32,7 @@ use crate::disk::Disk;
 use crate::page::Sequence;
 use crate::store::{Garbage, PageStore, StoreError};
 use cuckood_filter::chain::pages::WholePage;
+use cuckood_filter::chain::params::PAGE_BYTES;
 use cuckood_filter::chain::plan::{ChangedCounter, ChangedPage, PageChanges};
 use cuckood_filter::cuckoo::bucket;
 use cuckood_metrics::Metrics;
@@ -516,7 +517,14 @@ impl Checkpointer {
             || self.cache.has_many_counters()
     }
 
-    /// Whether recovery should see to pages before it goes on.
+    /// Whether recovery should see to pages before it goes on. Hardly a frame is in use
+    /// then: half of the cache may be parked, so that a page is stored for many changes.
+    pub fn recovers_too_much(&self) -> bool {
+        let half = u64::from(self.cache.capacity()) * u64::from(PAGE_BYTES) / 2;
+        self.has_many_dirty_pages() || self.cache.parked_bytes() > half
+    }
+
+    /// Whether pages should be seen to for what they take in memory.
     pub fn has_many_pages(&self) -> bool {
         self.has_many_dirty_pages() || self.cache.parked_bytes() > self.bounds.many_parked_bytes()
     }

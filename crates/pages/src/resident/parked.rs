@@ -7,8 +7,8 @@
 //! Of a word that changed while its page had no frame, the slots that changed are known.
 //!
 //! They go when an image that has them all was written, and only while nobody can have
-//! read an older one that is still to be brought in: the page is resident until then,
-//! or its flight is up.
+//! read an older one that is still to be brought in: the page is resident then, or no
+//! flight of it is up.
 
 use super::geometry::PageGeometry;
 use super::image::PageImage;
@@ -24,9 +24,9 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a page takes beside its words, at most: its places in the map and in the queue of
-/// checkpoints, and what the allocation of its words rounds up.
-const BESIDE_WORDS_BYTES: usize = 128;
+/// What a page takes beside its words: its places in the map and in the queue of
+/// checkpoints, as these grow, and what the allocation of its words rounds up.
+const BESIDE_WORDS_BYTES: usize = 112;
 
 /// All slots of a word.
 const ALL_SLOTS: u8 = u8::MAX;
