@@ -345,7 +345,7 @@ impl Submitter {
         let permit = self.store_work.wait(caller, pinnable, wanted).await?;
         let (loader, view) = (Arc::clone(&self.loader), filter.view.load_full());
         let pages: Vec<PageAddress> = pages.iter().copied().collect();
-        let pinning = move || loader.pin_for_command(&view.tables, &pages, permit);
+        let pinning = move || loader.pin(&view.tables, &pages, permit);
         let pins = self.store_work.run(caller, pinning).await??;
         Ok(pins.ok_or(Overload::Counters)?)
     }

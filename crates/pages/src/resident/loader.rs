@@ -186,43 +186,19 @@ impl Loader {
 
     /// Makes the pages of a command resident and pins them. Blocks, at worst
     /// until a checkpoint has freed a frame. `pages` ascend and are distinct,
-    /// and `permit` was taken for their number.
+    /// and `permit` was taken for their number. `None` if counters take all the
+    /// memory that they may, and go on doing so for a second.
     pub fn pin(
         &self,
         tables: &[Arc<PageTable>],
         pages: &[PageAddress],
         permit: Permit<Arc<str>>,
-    ) -> Result<Pins, StoreError> {
-        let pins = self.pin_as_far_as(tables, pages, permit, |_| true)?;
-        pins.ok_or(StoreError::PageNotResident)
-    }
-
-    /// The same for a command that can be refused: `None` if counters take all the
-    /// memory that they may, and go on doing so for a second.
-    pub fn pin_for_command(
-        &self,
-        tables: &[Arc<PageTable>],
-        pages: &[PageAddress],
-        permit: Permit<Arc<str>>,
-    ) -> Result<Option<Pins>, StoreError> {
-        self.pin_as_far_as(tables, pages, permit, |page| {
-            page.counters.is_none() || !self.cache.is_full_of_counters()
-        })
-    }
-
-    /// Pins pages, of those that have to be read such as `may` come in.
-    fn pin_as_far_as(
-        &self,
-        tables: &[Arc<PageTable>],
-        pages: &[PageAddress],
-        permit: Permit<Arc<str>>,
-        may_come: impl Fn(&PageImage<'_>) -> bool,
     ) -> Result<Option<Pins>, StoreError> {
         let mut waits = 0;
         let mut pins = Pins {
             cache: Arc::clone(&self.cache),
             frames: Vec::with_capacity(pages.len()),
-            _permit: Some(permit),
+            _permit: permit,
         };
         // A filter that has lost sub-filters or pages since the pages were named
         // does not have some; the lane will find that out.
@@ -242,7 +218,7 @@ impl Loader {
             let (mut landed, mut left_out) = (Vec::new(), 0);
             self.fetch(&wanted, |own, page| {
                 let Wanted { address, table } = own.page;
-                if !may_come(page) {
+                if page.counters.is_some() && self.cache.is_full_of_counters() {
                     left_out += 1;
                     return Ok(());
                 }

@@ -17,8 +17,7 @@ use std::sync::atomic::Ordering;
 pub struct Pins {
     pub(super) cache: Arc<PageCache>,
     pub(super) frames: Vec<FrameIndex>,
-    /// Pages that were resident anyway need none.
-    pub(super) _permit: Option<Permit<Arc<str>>>,
+    pub(super) _permit: Permit<Arc<str>>,
 }
 
 impl Drop for Pins {

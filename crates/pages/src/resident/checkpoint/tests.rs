@@ -301,7 +301,8 @@ impl World {
         }
         let address = PageAddress::new(0, page);
         let permit = self.loader.pinnable().try_take(None, 1).unwrap();
-        let _pins = self.loader.pin(&self.tables, &[address], permit).unwrap();
+        let pins = self.loader.pin(&self.tables, &[address], permit).unwrap();
+        let _pins = pins.unwrap();
         let table = Arc::clone(&self.tables[0]);
         let index = self.cache.resident_frame(&table, page).unwrap();
         let frame = self.cache.frame(index).unwrap();
