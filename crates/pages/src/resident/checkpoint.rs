@@ -3,10 +3,9 @@
 //!
 //! A commit writes a redo record; the pages it changes stay in memory, dirty, or
 //! parked where they had no frame, until a checkpoint sees to them, a bounded
-//! slice at a time, oldest first. If
-//! it is for their frames, it parks what changed in them, which is little where
-//! there are more pages than frames; if it is for the log, or for what is parked,
-//! it writes images. A record is needed as long as a page that it changed has no
+//! slice at a time, oldest first. If it is for their frames, it parks what changed
+//! in them, which is little where there are more pages than frames; if it is for
+//! the log, or for what is parked, it writes images. A record is needed as long as a page that it changed has no
 //! image that contains the change. So the log is cut before the oldest record that
 //! any dirty or parked page needs, and before the oldest record that was handed to
 //! the store but is not published yet.

@@ -317,13 +317,8 @@ mod tests {
 
     #[test]
     fn of_a_word_those_slots_are_taken_that_are_known() {
-        for width in [
-            SlotWidth::Bits8,
-            SlotWidth::Bits12,
-            SlotWidth::Bits16,
-            SlotWidth::Bits21,
-            SlotWidth::Bits32,
-        ] {
+        let widths = [SlotWidth::Bits8].into_iter().chain(SlotWidth::PAGED);
+        for width in widths {
             let lanes = width.slots_per_word();
             let filled = |from: u32| {
                 let slots = 0..lanes;
