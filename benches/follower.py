@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from new_pod import free_port, metric, text, wait
+from new_pod import free_port, metric, start_broker, text, wait
 
 ROUNDS = 3
 LANES = 1
@@ -21,13 +21,7 @@ LANES = 1
 
 def main(cuckood, nats_server, items):
     folder = Path(tempfile.mkdtemp(prefix="follower-"))
-    client, monitor = free_port(), free_port()
-    (folder / "nats.conf").write_text(
-        f"listen: 127.0.0.1:{client}\nhttp: 127.0.0.1:{monitor}\n"
-        f"jetstream {{ store_dir: \"{folder}/nats\", sync_interval: always, max_file_store: 20GB }}\n"
-    )
-    broker = subprocess.Popen([nats_server, "--config", folder / "nats.conf"], stderr=subprocess.DEVNULL)
-    flags = [f"--log=nats://127.0.0.1:{client}", f"--log-monitor=http://127.0.0.1:{monitor}", "--cluster=shop"]
+    broker, _, flags = start_broker(nats_server, folder)
     running = {"broker": broker}
 
     def pod(name, cache):

@@ -80,15 +80,20 @@ class Questions(threading.Thread):
         return "p50 {:.2f} ms, p99 {:.2f} ms, p99.9 {:.2f} ms".format(*(1000 * it for it in at)) + f" of {len(took)}"
 
 
-def main(cuckood, nats_server, items):
-    folder = Path(tempfile.mkdtemp(prefix="new-pod-"))
-    client, monitor = free_port(), free_port()
+def start_broker(nats_server, folder):
+    """Returns its process, its monitor's address, and the flags of pods that use it."""
+    client, monitor = free_port(), f"http://127.0.0.1:{free_port()}"
     (folder / "nats.conf").write_text(
-        f"listen: 127.0.0.1:{client}\nhttp: 127.0.0.1:{monitor}\n"
+        f"listen: 127.0.0.1:{client}\nhttp: {monitor.removeprefix('http://')}\n"
         f"jetstream {{ store_dir: \"{folder}/nats\", sync_interval: always, max_file_store: 20GB }}\n"
     )
     broker = subprocess.Popen([nats_server, "--config", folder / "nats.conf"], stderr=subprocess.DEVNULL)
-    flags = [f"--log=nats://127.0.0.1:{client}", f"--log-monitor=http://127.0.0.1:{monitor}", "--cluster=shop"]
+    return broker, monitor, [f"--log=nats://127.0.0.1:{client}", f"--log-monitor={monitor}", "--cluster=shop"]
+
+
+def main(cuckood, nats_server, items):
+    folder = Path(tempfile.mkdtemp(prefix="new-pod-"))
+    broker, monitor, flags = start_broker(nats_server, folder)
     running = [broker]
 
     def pod(name):
@@ -117,7 +122,7 @@ def main(cuckood, nats_server, items):
         subprocess.run([cuckood, "load", f"--server={pods[0]}", "--filter=all", listed], check=True)
         print(f"loaded {items} items in {time.monotonic() - started:.1f} s", flush=True)
         listed.unlink()
-        log = f"http://127.0.0.1:{monitor}/jsz?streams=1&accounts=1"
+        log = f"{monitor}/jsz?streams=1&accounts=1"
 
         def log_bytes():
             found = json.loads(text(log) or "{}").get("account_details", [])
