@@ -36,27 +36,46 @@ async fn make(path: &Path) {
     fill(&live, path).await;
 }
 
-/// Copies the files of a directory that RocksDB has open: one that it removes
-/// meanwhile makes the copy begin anew.
+/// Copies the files of a directory that RocksDB has open: one that it writes, other than its
+/// log, or removes meanwhile makes the copy begin anew.
 fn copy(from: &Path, to: &Path) {
-    for _ in 0..100 {
-        match try_copy(from, to) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                std::fs::remove_dir_all(to).unwrap();
-            }
-            copied => return copied.unwrap(),
+    for _ in 0..1_000 {
+        if try_copy(from, to).is_some_and(|copied| Some(copied) == lengths(from)) {
+            return;
         }
+        std::fs::remove_dir_all(to).unwrap();
     }
     panic!("its files never stay as they are");
 }
 
-fn try_copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let file = entry?.path();
-        std::fs::copy(&file, to.join(file.file_name().unwrap_or_default()))?;
+/// The lengths before the first file was copied, or `None` if one was removed since.
+fn try_copy(from: &Path, to: &Path) -> Option<BTreeMap<PathBuf, u64>> {
+    std::fs::create_dir_all(to).unwrap();
+    let before = lengths(from)?;
+    for entry in std::fs::read_dir(from).unwrap() {
+        let file = entry.unwrap().path();
+        unless_removed(std::fs::copy(&file, to.join(file.file_name().unwrap())))?;
     }
-    Ok(())
+    Some(before)
+}
+
+/// How long each file is. A log may grow: a crash cuts it anywhere.
+fn lengths(path: &Path) -> Option<BTreeMap<PathBuf, u64>> {
+    let mut lengths = BTreeMap::new();
+    for entry in std::fs::read_dir(path).unwrap() {
+        let file = entry.unwrap().path();
+        let length = unless_removed(file.metadata())?.len();
+        let is_log = file.extension().is_some_and(|it| it == "log");
+        lengths.insert(file, if is_log { 0 } else { length });
+    }
+    Some(lengths)
+}
+
+fn unless_removed<T>(done: std::io::Result<T>) -> Option<T> {
+    match done {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        done => Some(done.unwrap()),
+    }
 }
 
 async fn fill(path: &Path, crashed: &Path) {
