@@ -34,6 +34,10 @@ const REPLY_BYTES: usize = 24;
 /// Replies, or entries of a list, that are written before others have the thread.
 const ENTRIES_AT_ONCE: usize = 4096;
 
+/// Groups that are worked on at once. What tokio lets a task do in a poll is used up by
+/// 128 waits: all beyond would be polled in vain, again and again.
+const GROUPS_AT_ONCE: usize = 64;
+
 /// Groups among which the one of a key is looked for one by one.
 const FEW_GROUPS: usize = 8;
 
@@ -299,18 +303,20 @@ impl Session {
             .await?;
         let engine = self.engine()?.in_turn(turn);
         let transfers = &self.service.transfers;
-        Ok(match run.groups.as_slice() {
-            [group] => vec![group.work(&engine, transfers, bytes).await],
-            groups => {
-                let working = groups.iter().map(async |group| {
-                    // There may be a thousand, and each may be done at once.
-                    give_way().await;
-                    // Kilobytes of state, that most need for a moment only.
-                    Box::pin(group.work(&engine, transfers, bytes)).await
-                });
-                join_all(working).await
-            }
-        })
+        if let [group] = run.groups.as_slice() {
+            return Ok(vec![group.work(&engine, transfers, bytes).await]);
+        }
+        let mut done = Vec::with_capacity(run.groups.len());
+        for some in run.groups.chunks(GROUPS_AT_ONCE) {
+            let working = some.iter().map(async |group| {
+                // Each may be done at once.
+                give_way().await;
+                // Kilobytes of state, that most need for a moment only.
+                Box::pin(group.work(&engine, transfers, bytes)).await
+            });
+            done.extend(join_all(working).await);
+        }
+        Ok(done)
     }
 
     /// Writes the replies to a run.
