@@ -1,5 +1,5 @@
 //! Puts the answers of batches together: one word per item, as JSON or as
-//! lines, written in one pass.
+//! lines, written in one pass, in parts between which others have the thread.
 
 mod values;
 
@@ -13,6 +13,7 @@ use super::words;
 use crate::engine::FullReason;
 use crate::server::admission::answers::FREE_BYTES;
 use crate::server::admission::budget::Held;
+use crate::server::listen::polls::give_way;
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -23,6 +24,9 @@ use std::sync::Arc;
 
 /// What is written at once for `true` or `false` and what stands behind it.
 const MOST_OF_A_FLAG: usize = 8;
+
+/// Words that are written before others have the thread.
+const WORDS_AT_ONCE: usize = 16_384;
 
 /// In which form the results of a batch are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +70,7 @@ pub(crate) enum Word {
 /// The answer to a batch. `blanks` are the positions of blank lines among the
 /// results: `null` in JSON, a blank line in lines. `reserved` is what a
 /// change reserved for it.
-pub(crate) fn results(
+pub(crate) async fn results(
     format: Format,
     words: impl ExactSizeIterator<Item = Word>,
     blanks: &[usize],
@@ -74,9 +78,12 @@ pub(crate) fn results(
     reserved: Option<Held>,
 ) -> Response {
     let count = words.len() + blanks.len();
+    let mut words = woven(words, blanks);
     put_together(format, count, full_reason, reserved, |body| {
-        woven(words, blanks).for_each(|word| write_word(body, format, word));
+        let some = words.by_ref().take(WORDS_AT_ONCE);
+        some.for_each(|word| write_word(body, format, word));
     })
+    .await
 }
 
 /// What is said of each line: nothing of a blank one, of the others each in turn.
@@ -92,7 +99,7 @@ fn woven<T>(
 }
 
 /// The answer to a batch of questions of yes or no, as [`results`] says it.
-pub(crate) fn flags(
+pub(crate) async fn flags(
     format: Format,
     flags: &[bool],
     blanks: &[usize],
@@ -100,29 +107,35 @@ pub(crate) fn flags(
 ) -> Response {
     if !blanks.is_empty() {
         let words = flags.iter().copied().map(Word::Flag);
-        return results(format, words, blanks, None, reserved);
+        return results(format, words, blanks, None, reserved).await;
     }
+    let mut parts = flags.chunks(WORDS_AT_ONCE);
     put_together(format, flags.len(), None, reserved, |body| {
-        write_flags(body, format, flags);
+        write_flags(body, format, parts.next().unwrap_or_default());
     })
+    .await
 }
 
-/// So many words, and what stands around them.
-fn put_together(
+/// So many words, [`WORDS_AT_ONCE`] at a time, and what stands around them.
+async fn put_together(
     format: Format,
     count: usize,
     full_reason: Option<FullReason>,
     reserved: Option<Held>,
-    write_words: impl FnOnce(&mut Vec<u8>),
+    mut write_some: impl FnMut(&mut Vec<u8>),
 ) -> Response {
     let mut body = Vec::with_capacity(64 + MOST_OF_A_FLAG * count);
+    if format == Format::Json {
+        body.extend_from_slice(br#"{"results":["#);
+    }
+    let before_words = body.len();
+    for _ in 0..count.div_ceil(WORDS_AT_ONCE) {
+        write_some(&mut body);
+        give_way().await;
+    }
     if format == Format::Lines {
-        write_words(&mut body);
         return of_media_type(format, body, reserved);
     }
-    body.extend_from_slice(br#"{"results":["#);
-    let before_words = body.len();
-    write_words(&mut body);
     // The comma behind the last word.
     body.truncate(body.len().saturating_sub(1).max(before_words));
     body.push(b']');

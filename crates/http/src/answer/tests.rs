@@ -7,7 +7,7 @@ async fn text(
     blanks: &[usize],
     full: Option<FullReason>,
 ) -> String {
-    let response = results(format, words.iter().copied(), blanks, full, None);
+    let response = results(format, words.iter().copied(), blanks, full, None).await;
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(bytes.to_vec()).unwrap()
 }
@@ -66,11 +66,11 @@ async fn no_answer_to_a_change_is_larger_than_announced() {
 
 #[tokio::test]
 async fn flags_are_written_as_words_are() {
-    let long: Vec<bool> = (0..1000).map(|n| n % 3 == 0).collect();
+    let long: Vec<bool> = (0..2 * WORDS_AT_ONCE + 1).map(|n| n % 3 == 0).collect();
     for answers in [&[][..], &[true], &[false], &[false, true, true], &long] {
         let words: Vec<Word> = answers.iter().copied().map(Word::Flag).collect();
         for format in [Format::Json, Format::Lines] {
-            let body = flags(format, answers, &[], None).into_body();
+            let body = flags(format, answers, &[], None).await.into_body();
             let bytes = body.collect().await.unwrap().to_bytes();
             let written = String::from_utf8(bytes.to_vec()).unwrap();
             let expected: Vec<String> = answers.iter().map(bool::to_string).collect();

@@ -30,12 +30,12 @@ pub(crate) async fn add_items(Target(engine, name): Target, sent: Sent) -> Resul
         .map_err(|error| {
             HttpError::creating(error, |field| batch.options_in.place_of(field)).adding(CREATING)
         })?;
-    Ok(in_words(&answered, batch, word))
+    Ok(in_words(&answered, batch, word).await)
 }
 
 /// The answer to a change that may find no room: a word for each result, and why the
 /// first of those is full that are.
-pub(super) fn in_words<R>(
+pub(super) async fn in_words<R>(
     answered: &Answered<Vec<R>>,
     batch: Batch,
     word: fn(&R) -> (&'static str, Option<engine::FullReason>),
@@ -49,7 +49,8 @@ pub(super) fn in_words<R>(
         &batch.blanks,
         full_reason,
         batch.answer,
-    );
+    )
+    .await;
     marked(answered, response)
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn word(result: &AddResult) -> (&'static str, Option<engine::FullReas
 pub(crate) async fn delete_items(Target(engine, name): Target, sent: Sent) -> Result {
     let mut batch = sent.batch(BatchKind::Delete).await?;
     let answered = engine.delete(&name, &batch.items, batch.key.take()).await?;
-    let response = flags(batch.format, &answered.answer, &batch.blanks, batch.answer);
+    let response = flags(batch.format, &answered.answer, &batch.blanks, batch.answer).await;
     Ok(marked(&answered, response))
 }
 
@@ -103,7 +104,7 @@ pub(crate) async fn check_items(Target(engine, name): Target, sent: Sent) -> Res
     let mut batch = sent.batch(BatchKind::Exists).await?;
     let engine = engine.in_turn(batch.turn.take());
     let found = found(&engine, &name, &batch).await?;
-    Ok(flags(batch.format, &found, &batch.blanks, None))
+    Ok(flags(batch.format, &found, &batch.blanks, None).await)
 }
 
 /// `GET /filters/{key}/count`.
@@ -128,7 +129,8 @@ pub(crate) async fn count_items(Target(engine, name): Target, sent: Sent) -> Res
         &batch.blanks,
         None,
         None,
-    ))
+    )
+    .await)
 }
 
 /// The answer to the one item that was asked for.

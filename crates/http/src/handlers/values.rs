@@ -74,7 +74,7 @@ pub(crate) async fn add_values(Target(engine, name): Target, sent: Sent) -> Resu
                 .about_values(error)
                 .adding(" and value_bits or attributes")
         })?;
-    Ok(in_words(&answered, batch, word))
+    Ok(in_words(&answered, batch, word).await)
 }
 
 /// `POST /filters/{key}/values/delete`.
@@ -85,7 +85,7 @@ pub(crate) async fn delete_values(Target(engine, name): Target, sent: Sent) -> R
         .delete_values(&name, needed(&batch)?, key)
         .await
         .map_err(|error| batch.about_values(error))?;
-    let response = flags(batch.format, &answered.answer, &batch.blanks, batch.answer);
+    let response = flags(batch.format, &answered.answer, &batch.blanks, batch.answer).await;
     Ok(marked(&answered, response))
 }
 
@@ -102,7 +102,7 @@ pub(crate) async fn replace_values(Target(engine, name): Target, sent: Sent) -> 
         ReplaceResult::Absent => ("absent", None),
         ReplaceResult::Full(reason) => ("full", Some(*reason)),
     };
-    Ok(in_words(&answered, batch, word))
+    Ok(in_words(&answered, batch, word).await)
 }
 
 /// `GET /filters/{key}/values`.

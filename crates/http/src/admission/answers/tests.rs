@@ -17,9 +17,9 @@ fn admission(max_buffered_bytes: usize) -> Admission {
     Admission::new(limits, &Metrics::new().unwrap())
 }
 
-fn answer(items: usize, taken: Option<Held>) -> Response {
+async fn answer(items: usize, taken: Option<Held>) -> Response {
     let words = (0..items).map(|_| Word::Flag(true));
-    results(Format::Json, words, &[], None, taken)
+    results(Format::Json, words, &[], None, taken).await
 }
 
 fn free(admission: &Admission) -> usize {
@@ -30,13 +30,13 @@ fn free(admission: &Admission) -> usize {
 async fn an_answer_counts_until_its_last_byte_is_dropped() {
     let admission = admission(1 << 20);
     assert_eq!(free(&admission), 256);
-    let small = charge(&admission, None, &Method::POST, answer(1000, None))
+    let small = charge(&admission, None, &Method::POST, answer(1000, None).await)
         .await
         .unwrap();
     assert_eq!(free(&admission), 256);
     drop(small);
     // 150 KB, rounded up.
-    let large = charge(&admission, None, &Method::POST, answer(30_000, None));
+    let large = charge(&admission, None, &Method::POST, answer(30_000, None).await);
     let mut body = large.await.unwrap().into_body();
     assert_eq!(free(&admission), 256 - 147);
     let bytes = body.frame().await.unwrap().unwrap().into_data().unwrap();
@@ -56,7 +56,7 @@ async fn a_question_is_refused_for_want_of_memory_and_a_change_has_it_beforehand
     let taken = reserve(&admission, None, 200 << 10).unwrap();
     assert!(taken.is_some());
     assert_eq!(free(&admission), 56);
-    let refused = charge(&admission, None, &Method::POST, answer(30_000, None)).await;
+    let refused = charge(&admission, None, &Method::POST, answer(30_000, None).await).await;
     let is_used_up = |refusal: &Refusal| {
         let all = UsedUp::All { bound: 256 << 10 };
         let answers = Exhausted {
@@ -71,17 +71,17 @@ async fn a_question_is_refused_for_want_of_memory_and_a_change_has_it_beforehand
         &reserve(&admission, None, 100 << 10).unwrap_err()
     ));
     // What was taken too much is given back.
-    let change = charge(&admission, None, &Method::POST, answer(30_000, taken));
+    let change = charge(&admission, None, &Method::POST, answer(30_000, taken).await);
     let change = change.await.unwrap();
     assert_eq!(free(&admission), 256 - 147);
     drop(change);
     assert_eq!(free(&admission), 256);
     // One that is larger than all may be is answered, alone.
-    let most = charge(&admission, None, &Method::POST, answer(300_000, None));
+    let most = charge(&admission, None, &Method::POST, answer(300_000, None).await);
     let most = most.await.unwrap();
     assert_eq!(free(&admission), 0);
     // What has changed something waits for its turn.
-    let waits = charge(&admission, None, &Method::PATCH, answer(30_000, None));
+    let waits = charge(&admission, None, &Method::PATCH, answer(30_000, None).await);
     let (changed, ()) = tokio::join!(waits, async { drop(most) });
     assert_eq!(free(&admission), 256 - 147);
     drop(changed);
