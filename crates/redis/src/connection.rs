@@ -182,6 +182,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                     if self.flush().await.is_err() {
                         return End::Silent;
                     }
+                    if self.decoder.takes_long_to_grow() {
+                        let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new());
+                        let growing = tokio::task::spawn_blocking(move || {
+                            decoder.room();
+                            decoder
+                        });
+                        let Ok(decoder) = growing.await else {
+                            return End::Silent;
+                        };
+                        self.decoder = decoder;
+                    }
                     self.hold();
                     match self.read(first, &mut stopped).await {
                         Read::More => {}

@@ -24,6 +24,9 @@ const READ_BYTES: usize = 64 << 10;
 /// times as many as came: to copy so many places at each doubling takes long.
 const MANY_WORDS: usize = 1 << 16;
 
+/// Bytes of a command up to which they are copied to a larger place where they are read.
+const GROWN_IN_PLACE_BYTES: usize = 1 << 20;
+
 /// What a byte is that begins a handshake of TLS.
 const TLS_HANDSHAKE: u8 = 0x16;
 
@@ -161,17 +164,26 @@ impl Decoder {
 
     /// Where bytes that come are put, with room for some.
     pub(crate) fn room(&mut self) -> &mut BytesMut {
-        // As much again as there is, if a long word is under way: announced
-        // bytes take no memory before they come.
+        self.input.reserve(self.missing_room());
+        &mut self.input
+    }
+
+    /// Whether it takes long to make this room: all that came is copied, and memory
+    /// touched for the first time.
+    pub(crate) fn takes_long_to_grow(&self) -> bool {
+        self.input.len() > GROWN_IN_PLACE_BYTES && self.missing_room() > 0
+    }
+
+    /// Bytes for which there is no room yet: as many again as there are, if a long word
+    /// is under way, since announced bytes take no memory before they come.
+    fn missing_room(&self) -> usize {
         let missing = match self.state {
             State::Word { length, .. } => (self.at + length + 2).saturating_sub(self.input.len()),
             _ => 0,
         };
         let wanted = missing.min(self.input.len()).max(self.read_bytes);
-        if self.input.capacity() - self.input.len() < wanted.min(self.read_bytes) {
-            self.input.reserve(wanted);
-        }
-        &mut self.input
+        let is_there = self.input.capacity() - self.input.len() >= wanted.min(self.read_bytes);
+        if is_there { 0 } else { wanted }
     }
 
     /// Notes how many bytes came at once.
