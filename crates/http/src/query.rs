@@ -88,16 +88,30 @@ impl<'a> Query<'a> {
             .transpose()
     }
 
+    /// What `read` makes of a parameter; `None`: it is left out.
+    ///
+    /// # Errors
+    /// It is not UTF-8, or `read` makes nothing of it.
+    pub(crate) fn read<'q, T, A: Into<String>>(
+        &'q self,
+        name: &'static str,
+        read: impl FnOnce(&'q str) -> Option<T>,
+        allowed: impl FnOnce() -> A,
+    ) -> Result<Option<T>> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        let read = read(text).map(Some);
+        read.ok_or_else(|| HttpError::parameter(name, excerpt(text), allowed()))
+    }
+
     /// A switch: `true` or `false`; left out is false.
     ///
     /// # Errors
     /// It is something else.
     pub(crate) fn switch(&self, name: &'static str) -> Result<bool> {
-        match self.text(name)? {
-            None | Some("false") => Ok(false),
-            Some("true") => Ok(true),
-            Some(other) => Err(HttpError::parameter(name, excerpt(other), "true or false")),
-        }
+        let said = self.read(name, |text| text.parse::<bool>().ok(), || "true or false")?;
+        Ok(said.unwrap_or(false))
     }
 }
 

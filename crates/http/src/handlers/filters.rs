@@ -176,20 +176,11 @@ pub(crate) async fn list_filters(
     let query = Query::parse(&uri, &["prefix", "contains", "limit", "cursor"])?;
     let prefix = part_parameter(&query, "prefix")?;
     let part = part_parameter(&query, "contains")?;
-    let after = query
-        .text("cursor")?
-        .map(|text| name_parameter("cursor", text))
-        .transpose()?;
-    let limit = match query.text("limit")? {
-        None => MAX_LISTED,
-        Some(text) => listed(text).ok_or_else(|| {
-            HttpError::parameter(
-                "limit",
-                excerpt(text),
-                format!("a whole number; 0 is taken as 1, more than {MAX_LISTED} as {MAX_LISTED}"),
-            )
-        })?,
-    };
+    let after = query.read("cursor", |it| FilterName::parse(it).ok(), key_in_words)?;
+    let limit = query.read("limit", listed, || {
+        format!("a whole number; 0 is taken as 1, more than {MAX_LISTED} as {MAX_LISTED}")
+    })?;
+    let limit = limit.unwrap_or(MAX_LISTED);
 
     let Some(prefix) = permit.narrow(prefix) else {
         return json(&FilterListBody::from(&FilterPage::default()));
@@ -211,10 +202,6 @@ fn part_parameter<'a>(query: &'a Query<'_>, name: &'static str) -> Result<&'a st
     }
     let allowed = format!("empty, or a part of a key: {}", key_in_words());
     Err(HttpError::parameter(name, excerpt(text), allowed))
-}
-
-fn name_parameter(name: &'static str, text: &str) -> Result<FilterName> {
-    FilterName::parse(text).map_err(|_| HttpError::parameter(name, excerpt(text), key_in_words()))
 }
 
 /// Any number of digits is a number, however large.

@@ -159,18 +159,14 @@ impl Options {
         let query = Query::parse(uri, &["import_id", "from_line", "only_if_absent"])?;
         let id = query.text("import_id")?;
         let id = id.ok_or_else(|| bad_id("left out"))?;
-        let first_line = match query.text("from_line")? {
-            None => 1,
-            Some(text) => {
-                let number = text.parse().ok().filter(|&number| number > 0);
-                number.ok_or_else(|| {
-                    HttpError::parameter("from_line", excerpt(text), "a line's number, from 1 on")
-                })?
-            }
-        };
+        let first_line = query.read(
+            "from_line",
+            |text| text.parse::<u64>().ok().filter(|&number| number > 0),
+            || "a line's number, from 1 on",
+        )?;
         Ok(Options {
             id: ImportId::parse(id).ok_or_else(|| bad_id(&excerpt(id)))?,
-            first_line,
+            first_line: first_line.unwrap_or(1),
             mode: AddMode::of(query.switch("only_if_absent")?),
         })
     }

@@ -47,14 +47,10 @@ pub(crate) fn line_options(kind: BatchKind, uri: &Uri) -> Result<LineOptions> {
         _ => {}
     }
     let query = Query::parse(uri, &allowed)?;
-    let encoding = match query.text("encoding")? {
-        None => Encoding::default(),
-        Some(text) => Encoding::parse(text)
-            .ok_or_else(|| HttpError::parameter("encoding", excerpt(text), Encoding::names()))?,
-    };
+    let encoding = query.read("encoding", Encoding::parse, Encoding::names)?;
     let (within_seconds, condition) = lately_or_where(&query)?;
     Ok(LineOptions {
-        encoding,
+        encoding: encoding.unwrap_or_default(),
         add: match kind {
             BatchKind::Add | BatchKind::AddValues => add_options(kind, &query)?,
             _ => AddOptions::default(),
@@ -101,22 +97,18 @@ fn add_options(kind: BatchKind, query: &Query<'_>) -> Result<AddOptions> {
 
 /// The columns that a query names.
 fn columns_of(query: &Query<'_>) -> Result<Vec<String>> {
-    let Some(text) = query.text(COLUMNS)? else {
-        return Ok(Vec::new());
+    let names_in = |text: &str| {
+        let names: Vec<String> = text.split(',').map(str::to_owned).collect();
+        let mut others = names.iter().enumerate();
+        let is_twice = others.any(|(at, name)| names.iter().take(at).any(|it| it == name));
+        (!is_twice && names.len() <= MAX_ATTRIBUTES).then_some(names)
     };
-    let names: Vec<String> = text.split(',').map(str::to_owned).collect();
-    let mut others = names.iter().enumerate();
-    let is_twice = others.any(|(at, name)| names.iter().take(at).any(|it| it == name));
-    match is_twice || names.len() > MAX_ATTRIBUTES {
-        true => Err(HttpError::parameter(
-            COLUMNS,
-            excerpt(text),
-            format!(
-                "the names of the filter's attributes with commas between them, each once, up to {MAX_ATTRIBUTES}"
-            ),
-        )),
-        false => Ok(names),
-    }
+    let names = query.read(COLUMNS, names_in, || {
+        format!(
+            "the names of the filter's attributes with commas between them, each once, up to {MAX_ATTRIBUTES}"
+        )
+    })?;
+    Ok(names.unwrap_or_default())
 }
 
 /// What a question of a query says beside its items: how many seconds it goes back, or
@@ -125,36 +117,20 @@ fn columns_of(query: &Query<'_>) -> Result<Vec<String>> {
 /// # Errors
 /// A parameter is refused.
 pub(crate) fn lately_or_where(query: &Query<'_>) -> Result<(Option<u64>, Option<Where>)> {
-    let said = (seconds_of(query)?, condition_of(query)?);
-    match said {
+    let seconds = query.read(WITHIN_SECONDS, whole_number, || SECONDS)?;
+    let condition = query.text(WHERE)?.map(|json| condition(json, in_query));
+    match (seconds, condition.transpose()?) {
         (Some(_), Some(_)) => Err(HttpError::parameter(
             WITHIN_SECONDS,
             "given beside where",
             "one of the two",
         )),
-        _ => Ok(said),
-    }
-}
-
-fn condition_of(query: &Query<'_>) -> Result<Option<Where>> {
-    match query.text(WHERE)? {
-        None => Ok(None),
-        Some(json) => condition(json, in_query).map(Some),
+        said => Ok(said),
     }
 }
 
 /// What the parameter `within_seconds` may be.
 pub(crate) const SECONDS: &str = "an integer of seconds, at most the window of the filter";
-
-fn seconds_of(query: &Query<'_>) -> Result<Option<u64>> {
-    let Some(text) = query.text(WITHIN_SECONDS)? else {
-        return Ok(None);
-    };
-    match whole_number(text) {
-        Some(seconds) => Ok(Some(seconds)),
-        None => Err(HttpError::parameter(WITHIN_SECONDS, excerpt(text), SECONDS)),
-    }
-}
 
 #[cfg(test)]
 mod tests;
