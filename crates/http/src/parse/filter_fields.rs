@@ -134,48 +134,36 @@ impl FilterField {
     /// # Errors
     /// Says what is allowed.
     pub(super) fn set(&self, filter: &mut NewFilter, value: Scalar<'_>) -> Result<(), Refused> {
-        let is_set = match self.takes {
-            Takes::Integer { field, .. } | Takes::OneOf { field, .. } => {
+        let is_set = match (&self.takes, value) {
+            (Takes::Integer { field, .. } | Takes::OneOf { field, .. }, Scalar::Bare(text)) => {
                 let field = field(filter);
-                *field = whole_scalar(value);
+                *field = whole_number(text);
                 field.is_some()
             }
-            Takes::Rate => {
-                filter.params.error_rate = match value {
-                    // What JSON takes for a number; a query follows the same rule.
-                    Scalar::Bare(text) => serde_json::from_str(text).ok(),
-                    Scalar::Quoted(_) => None,
-                };
+            (Takes::Rate, Scalar::Bare(text)) => {
+                // What JSON takes for a number; a query follows the same rule.
+                filter.params.error_rate = serde_json::from_str(text).ok();
                 filter.params.error_rate.is_some()
             }
-            Takes::Layout => {
-                filter.params.layout = match value {
-                    Scalar::Quoted(text) => {
-                        let mut layouts = LayoutKind::ALL.into_iter();
-                        layouts.find(|layout| layout.name() == text)
-                    }
-                    Scalar::Bare(_) => None,
-                };
+            (Takes::Layout, Scalar::Quoted(text)) => {
+                let mut layouts = LayoutKind::ALL.into_iter();
+                filter.params.layout = layouts.find(|layout| layout.name() == text);
                 filter.params.layout.is_some()
             }
-            Takes::Filter => {
-                filter.sibling_of = match value {
-                    Scalar::Quoted(text) => FilterName::parse(text).ok(),
-                    Scalar::Bare(_) => None,
-                };
+            (Takes::Filter, Scalar::Quoted(text)) => {
+                filter.sibling_of = FilterName::parse(text).ok();
                 filter.sibling_of.is_some()
             }
-            Takes::Attributes => {
-                if let Scalar::Bare(json) = value {
-                    let read = attributes::attributes(json).map_err(|error| Refused {
-                        below: error.pointer,
-                        given: Some(error.given),
-                        allowed: error.allowed,
-                    })?;
-                    filter.params.attributes = Some(read);
-                }
-                filter.params.attributes.is_some()
+            (Takes::Attributes, Scalar::Bare(json)) => {
+                let read = attributes::attributes(json).map_err(|error| Refused {
+                    below: error.pointer,
+                    given: Some(error.given),
+                    allowed: error.allowed,
+                })?;
+                filter.params.attributes = Some(read);
+                true
             }
+            _ => false,
         };
         is_set.then_some(()).ok_or_else(|| Refused {
             below: String::new(),
@@ -222,13 +210,6 @@ impl FilterField {
             Takes::Attributes => attributes::ALLOWED.to_owned(),
             Takes::Filter => key_in_words(),
         }
-    }
-}
-
-fn whole_scalar(value: Scalar<'_>) -> Option<u64> {
-    match value {
-        Scalar::Bare(text) => whole_number(text),
-        Scalar::Quoted(_) => None,
     }
 }
 
