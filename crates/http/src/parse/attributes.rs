@@ -36,31 +36,28 @@ pub(super) fn attributes(json: &str) -> Result<Attributes, AttributesError> {
         let (mut name, mut codes) = (None, None);
         for (field, value) in fields {
             let at = pointer(&at, &field);
-            let refused = match field.as_str() {
-                "name" if name.is_none() => None,
-                "values" | "hash_bits" if codes.is_none() => None,
-                "name" | "values" | "hash_bits" => Some((
-                    "given twice, or beside the other",
-                    "name, and one of values and hash_bits",
-                )),
-                _ => Some(("not a field here", "name, values, hash_bits")),
-            };
-            if let Some((given, allowed)) = refused {
-                return Err(AttributesError::new(at, given, allowed));
-            }
             match field.as_str() {
-                "name" => {
+                "name" if name.is_none() => {
                     let allowed =
                         format!("1 to {MAX_ATTRIBUTE_NAME_BYTES} letters, digits and . _ -");
                     name = Some(read(at, value, allowed)?);
                 }
-                "values" => {
+                "values" if codes.is_none() => {
                     let allowed = format!("an array of 1 to {MAX_LABELS} strings");
                     codes = Some(Codes::Exact(read(at, value, allowed)?));
                 }
-                _ => {
+                "hash_bits" if codes.is_none() => {
                     let allowed = format!("an integer from 1 to {MAX_VALUE_BITS}");
                     codes = Some(Codes::Hashed(read(at, value, allowed)?));
+                }
+                "name" | "values" | "hash_bits" => {
+                    let given = "given twice, or beside the other";
+                    let allowed = "name, and one of values and hash_bits";
+                    return Err(AttributesError::new(at, given, allowed));
+                }
+                _ => {
+                    let allowed = "name, values, hash_bits";
+                    return Err(AttributesError::new(at, "not a field here", allowed));
                 }
             }
         }
