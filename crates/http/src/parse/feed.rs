@@ -16,7 +16,7 @@ use crate::engine::{BadLine, EntryCodec, ImportLines, ItemBatch, MAX_ITEMS_AT_ON
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 /// Bytes of items after which the next commit is due.
 const BATCH_BYTES: usize = 1 << 20;
@@ -331,55 +331,37 @@ fn push_json(line: &[u8], items: &mut ItemBatch) -> Result<(), BadLine> {
     let read = json
         .deserialize_any(ItemOfLine(items))
         .and_then(|read| json.end().map(|()| read));
-    match read {
-        Ok(Read::Item) => Ok(()),
-        Ok(Read::TooLong) => Err(BadLine::TooLong),
-        Err(error) => {
-            // More may follow what was an item so far.
-            items.truncate(before);
-            Err(unread(&error, BadLine::NotAnItem))
-        }
-    }
-}
-
-/// What became of a value.
-enum Read {
-    Item,
-    TooLong,
+    read.unwrap_or_else(|error| {
+        // More may follow what was an item so far.
+        items.truncate(before);
+        Err(unread(&error, BadLine::NotAnItem))
+    })
 }
 
 struct ItemOfLine<'a>(&'a mut ItemBatch);
 
 impl Visitor<'_> for ItemOfLine<'_> {
-    type Value = Read;
+    type Value = Result<(), BadLine>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string or an integer")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Read, E> {
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
         if text.len() > MAX_ITEM_BYTES {
-            return Ok(Read::TooLong);
+            return Ok(Err(BadLine::TooLong));
         }
         self.0.push(text.as_bytes());
-        Ok(Read::Item)
+        Ok(Ok(()))
     }
 
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Read, E> {
-        Ok(digits(self.0, number))
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
+        self.visit_str(itoa::Buffer::new().format(number))
     }
 
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Read, E> {
-        Ok(digits(self.0, number))
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Self::Value, E> {
+        self.visit_str(itoa::Buffer::new().format(number))
     }
-}
-
-fn digits(items: &mut ItemBatch, number: impl fmt::Display) -> Read {
-    let mut digits = String::new();
-    // Writing to a string can't fail.
-    let _ = write!(digits, "{number}");
-    items.push(digits.as_bytes());
-    Read::Item
 }
 
 #[cfg(test)]
