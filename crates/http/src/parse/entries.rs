@@ -156,8 +156,3 @@ pub(super) fn allowed_values() -> String {
 
 pub(super) const ENTRY: &str = "an object with the field item, and value or attributes";
 pub(super) const REPLACEMENT: &str = "an object with the fields item, from and to";
-
-/// Where the item of an entry stands.
-pub(super) fn entry_item(index: usize) -> String {
-    format!("/entries/{index}/item")
-}

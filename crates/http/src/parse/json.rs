@@ -2,11 +2,10 @@
 
 use super::batch_fields::{BatchField, WITHIN_SECONDS};
 use super::condition::{WHERE, condition, in_body};
-use super::entries::{ColumnRead, entry_item};
 use super::filter::MAX_FIELD_ERRORS;
 use super::filter_fields::whole_number as whole;
 use super::json_entries::EntrySeed;
-use super::json_items::{BatchBody, ItemSeed, Lists, item_pointer};
+use super::json_items::{BatchBody, ItemSeed, Lists};
 use super::line_options::SECONDS;
 use super::visitors::{kind_of, refusing, seed_of_any};
 use super::{
@@ -33,7 +32,8 @@ pub(crate) fn json_batch(json: &[u8], kind: BatchKind, max_items: usize) -> Resu
         // The reading ended there.
         Some(HttpError::InvalidFields(_)) => {
             let (all, _) = read(json, kind, max_items, Lists::Judged);
-            let mut fields = all.bad.fields(list_of(&all.columns));
+            let list = all.list();
+            let mut fields = all.bad.fields(list);
             fields.extend(all.wrong);
             fields.truncate(MAX_FIELD_ERRORS);
             return Err(HttpError::InvalidFields(fields));
@@ -50,7 +50,7 @@ pub(crate) fn json_batch(json: &[u8], kind: BatchKind, max_items: usize) -> Resu
         let allowed = "filters, an array of keys, or prefix";
         body.wrong.push(FieldError::new(place, "left out", allowed));
     }
-    let Some(items) = body.items else {
+    let Some(items) = body.items.take() else {
         let (place, allowed) = match kind {
             BatchKind::Exists => ("/items", "an array of items, or entries"),
             kind if kind.has_values() => ("/entries", "an array of entries"),
@@ -63,11 +63,8 @@ pub(crate) fn json_batch(json: &[u8], kind: BatchKind, max_items: usize) -> Resu
     if !body.wrong.is_empty() {
         return Err(HttpError::InvalidFields(body.wrong));
     }
-    let list = list_of(&body.columns);
-    let item_pointer = match body.columns {
-        Some(_) => entry_item,
-        None => item_pointer,
-    };
+    let list = body.list();
+    let place = |index| body.place_of_item(index);
     let alone = [
         (body.batch.within_seconds.is_some(), WITHIN_SECONDS),
         (body.batch.condition.is_some(), WHERE),
@@ -88,7 +85,7 @@ pub(crate) fn json_batch(json: &[u8], kind: BatchKind, max_items: usize) -> Resu
             let mut refused = Refusals::default();
             for (index, item) in items.iter().enumerate() {
                 if item.len() > MAX_ITEM_BYTES {
-                    refused.note(too_long(item_pointer(index), item.len()));
+                    refused.note(too_long(place(index), item.len()));
                 }
             }
             refused.none(list)?;
@@ -97,12 +94,12 @@ pub(crate) fn json_batch(json: &[u8], kind: BatchKind, max_items: usize) -> Resu
         Encoding::Base64 => {
             if let Some(index) = body.first_integer {
                 return Err(HttpError::field(
-                    item_pointer(index),
+                    place(index),
                     "an integer",
                     "a base64 string, since encoding is base64",
                 ));
             }
-            decode_base64(&items, list, item_pointer)?
+            decode_base64(&items, list, place)?
         }
     };
     let [entries, becomes] = match (body.columns, kind) {
@@ -116,14 +113,6 @@ pub(crate) fn json_batch(json: &[u8], kind: BatchKind, max_items: usize) -> Resu
         becomes,
         ..body.batch
     })
-}
-
-/// Where the list stands that was read.
-fn list_of(columns: &Option<[ColumnRead; 2]>) -> &'static str {
-    match columns {
-        Some(_) => "/entries",
-        None => "/items",
-    }
 }
 
 fn read(
@@ -198,15 +187,9 @@ impl BatchBody {
     fn judge(&mut self, field: BatchField, element: &RawValue, items: &mut ItemBatch) {
         let behind = items.len() + 1;
         let mut reader = serde_json::Deserializer::from_str(element.get());
-        let place = item_pointer;
         let _ = match field {
             BatchField::Entries => EntrySeed { body: self, items }.deserialize(&mut reader),
-            _ => ItemSeed {
-                body: self,
-                items,
-                place,
-            }
-            .deserialize(&mut reader),
+            _ => ItemSeed { body: self, items }.deserialize(&mut reader),
         };
         if let Some(refusal) = self.refused.take() {
             self.bad.note(refusal);
@@ -325,7 +308,6 @@ impl<'de> Visitor<'de> for ListSeed<'_> {
                 _ => array.next_element_seed(ItemSeed {
                     body: &mut *body,
                     items: &mut items,
-                    place: item_pointer,
                 })?,
             };
             if read.is_none() {

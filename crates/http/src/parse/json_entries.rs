@@ -2,7 +2,7 @@
 //! into the columns beside it.
 
 use super::batch_fields::BatchKind;
-use super::entries::{ENTRY, REPLACEMENT, allowed_values, entry_item};
+use super::entries::{ENTRY, REPLACEMENT, allowed_values};
 use super::json_items::{BatchBody, ItemSeed};
 use super::pointer;
 use super::visitors::{Text, kind_of, refusing, seed_of_any};
@@ -114,7 +114,6 @@ impl<'de> Visitor<'de> for EntrySeed<'_> {
                 Item => map.next_value_seed(ItemSeed {
                     body: &mut *body,
                     items: &mut *items,
-                    place: entry_item,
                 })?,
                 _ => map.next_value_seed(ValueSeed {
                     body: &mut *body,

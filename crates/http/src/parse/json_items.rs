@@ -14,11 +14,6 @@ use std::fmt::{self, Write as _};
 const ITEM_KINDS: &str =
     "a string, or an integer from -2^63 to 2^64-1 without fraction or exponent";
 
-/// Where an item stands.
-pub(super) fn item_pointer(index: usize) -> String {
-    format!("/items/{index}")
-}
-
 /// Whether the lists of a body are read.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Lists {
@@ -55,6 +50,22 @@ pub(super) struct BatchBody {
 }
 
 impl BatchBody {
+    /// Where the list stands that is read.
+    pub(super) fn list(&self) -> &'static str {
+        match self.columns {
+            Some(_) => "/entries",
+            None => "/items",
+        }
+    }
+
+    /// Where an item of it stands.
+    pub(super) fn place_of_item(&self, index: usize) -> String {
+        match self.columns {
+            Some(_) => format!("/entries/{index}/item"),
+            None => format!("/items/{index}"),
+        }
+    }
+
     /// Keeps the refusal of a field, and ends the reading if it is about more.
     pub(super) fn note<E: Error>(&mut self, refusal: HttpError) -> Result<(), E> {
         match refusal {
@@ -78,13 +89,11 @@ impl BatchBody {
 pub(super) struct ItemSeed<'b> {
     pub(super) body: &'b mut BatchBody,
     pub(super) items: &'b mut ItemBatch,
-    /// Where the item of a number stands.
-    pub(super) place: fn(usize) -> String,
 }
 
 impl ItemSeed<'_> {
     fn wrong<T, E: Error>(self, given: String) -> Result<T, E> {
-        let place = (self.place)(self.items.len());
+        let place = self.body.place_of_item(self.items.len());
         let refusal = HttpError::field(place, kind_of(&given), ITEM_KINDS);
         self.body.refuse(refusal)
     }
@@ -110,7 +119,7 @@ impl<'de> Visitor<'de> for ItemSeed<'_> {
         // Base64 takes four characters for three bytes; what it decodes to is
         // measured when the encoding is known.
         if text.len() > MAX_ITEM_BYTES.div_ceil(3) * 4 {
-            let place = (self.place)(self.items.len());
+            let place = self.body.place_of_item(self.items.len());
             return self.body.refuse(too_long(place, text.len()));
         }
         self.items.push(text.as_bytes());
