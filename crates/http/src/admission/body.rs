@@ -64,18 +64,16 @@ pub(crate) async fn read_up_to(
     // Most bodies are one piece and are never copied.
     let mut first = Bytes::new();
     let mut joined = Vec::new();
-    while let Some(piece) =
-        next(admission, &mut body, deadline)
-            .await
-            .map_err(|error| match error {
-                HttpError::BodyTimeout { .. }
-                    if request_deadline.is_some_and(|it| it <= Instant::now()) =>
-                {
-                    HttpError::Engine(EngineError::DeadlineExceeded)
-                }
-                other => other,
-            })?
-    {
+    let overdue = || request_deadline.is_some_and(|it| it <= Instant::now());
+    loop {
+        let piece = match next(admission, &mut body, deadline).await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => break,
+            Err(HttpError::BodyTimeout { .. }) if overdue() => {
+                return Err(HttpError::Engine(EngineError::DeadlineExceeded));
+            }
+            Err(error) => return Err(error),
+        };
         let is_first = size == 0;
         size = size.saturating_add(piece.len());
         if size > limit {
@@ -150,14 +148,8 @@ pub(crate) async fn next(
 
 /// Why a body ended early, if its key did.
 fn key_end(error: &(dyn Error + 'static)) -> Option<KeyEnd> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(end) = error.downcast_ref::<KeyEnd>() {
-            return Some(*end);
-        }
-        cause = error.source();
-    }
-    None
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.find_map(|error| error.downcast_ref().copied())
 }
 
 /// Hands a body of any length to `work`, on a thread that may block, piece by

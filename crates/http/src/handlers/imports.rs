@@ -277,18 +277,13 @@ async fn overdue(app: &App, import: &mut Import, feed: &mut LineFeed) -> HttpErr
 /// The next piece of the body, or an empty one when its time is up; `None` at
 /// its end.
 async fn next_piece(app: &App, body: &mut Body, ends: Instant) -> Result<Option<Bytes>> {
-    let piece = body::next(&app.admission, body, ends).await;
-    piece
-        .or_else(|error| match error {
-            HttpError::BodyTimeout { .. } if Instant::now() >= ends => Ok(Some(Bytes::new())),
-            error => Err(error),
-        })
-        .map_err(|error| match error {
-            HttpError::BodyTimeout { idle_seconds, .. } => {
-                HttpError::StreamStalled { idle_seconds }
-            }
-            other => other,
-        })
+    match body::next(&app.admission, body, ends).await {
+        Err(HttpError::BodyTimeout { .. }) if Instant::now() >= ends => Ok(Some(Bytes::new())),
+        Err(HttpError::BodyTimeout { idle_seconds, .. }) => {
+            Err(HttpError::StreamStalled { idle_seconds })
+        }
+        piece => piece,
+    }
 }
 
 /// Filter and import in the path.
