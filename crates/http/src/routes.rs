@@ -153,17 +153,19 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
         router: routes,
         mut operations,
     } = routes_of(role);
-    let pages = match role {
-        ListenerRole::All | ListenerRole::Filters => docs::routes().merge(console::routes()),
-        ListenerRole::Operations | ListenerRole::Scrapers => {
-            // Scrapers have no key, and this listener is for them.
-            operations.open("/metrics");
-            match role {
-                ListenerRole::Scrapers => {
-                    Router::new().route(ADMINISTRATION, any(operations::certificate_missing))
-                }
-                _ => Router::new(),
-            }
+    if matches!(role, ListenerRole::Operations | ListenerRole::Scrapers) {
+        // Scrapers have no key, and this listener is for them.
+        operations.open("/metrics");
+    }
+    let others = match role {
+        ListenerRole::All | ListenerRole::Filters => {
+            let pages = docs::routes().merge(console::routes());
+            let between_pods = internal::routes().merge(commands::routes());
+            pages.merge(between_pods)
+        }
+        ListenerRole::Operations => Router::new(),
+        ListenerRole::Scrapers => {
+            Router::new().route(ADMINISTRATION, any(operations::certificate_missing))
         }
     };
     let operations = Arc::new(operations);
@@ -185,15 +187,8 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
         // Inside of it: what is refused is not worth unpacking.
         CodingLayer(Unpacked),
     ));
-    let pages = pages.layer(errors.clone());
-    let between_pods = match role {
-        ListenerRole::All | ListenerRole::Filters => {
-            let routes = internal::routes().merge(commands::routes());
-            routes.layer(errors.clone())
-        }
-        ListenerRole::Operations | ListenerRole::Scrapers => Router::new(),
-    };
-    bounded(routes.merge(pages).merge(between_pods), errors).with_state(app)
+    let others = others.layer(errors.clone());
+    bounded(routes.merge(others), errors).with_state(app)
 }
 
 /// Routes with the error layer around whatever they don't answer.
