@@ -162,40 +162,23 @@ struct Head {
 
 impl Head {
     fn response(&self, body: Body) -> Response {
+        let Range { start, end } = self.bytes;
         let coding = match self.is_gzip {
             true => (CONTENT_ENCODING, "gzip".to_owned()),
-            false => (
-                CONTENT_LENGTH,
-                (self.bytes.end - self.bytes.start).to_string(),
-            ),
+            false => (CONTENT_LENGTH, (end - start).to_string()),
         };
-        let which = match self.is_part {
-            true => (
-                CONTENT_RANGE,
-                format!(
-                    "bytes {}-{}/{}",
-                    self.bytes.start,
-                    self.bytes.end - 1,
-                    self.of
-                ),
-            ),
+        let (status, which) = match (self.is_part, self.is_gzip) {
+            (true, _) => {
+                let part = format!("bytes {start}-{}/{}", end - 1, self.of);
+                (StatusCode::PARTIAL_CONTENT, (CONTENT_RANGE, part))
+            }
             // Of a compressed one no part is sent.
-            false if self.is_gzip => (ACCEPT_RANGES, "none".to_owned()),
-            false => (ACCEPT_RANGES, "bytes".to_owned()),
-        };
-        let status = match self.is_part {
-            true => StatusCode::PARTIAL_CONTENT,
-            false => StatusCode::OK,
+            (false, true) => (StatusCode::OK, (ACCEPT_RANGES, "none".to_owned())),
+            (false, false) => (StatusCode::OK, (ACCEPT_RANGES, "bytes".to_owned())),
         };
         let validators = validators(&self.version, self.is_gzip);
-        (
-            status,
-            validators,
-            [coding, which],
-            [(CONTENT_TYPE, DUMP)],
-            body,
-        )
-            .into_response()
+        let media_type = [(CONTENT_TYPE, DUMP)];
+        (status, validators, [coding, which], media_type, body).into_response()
     }
 }
 
