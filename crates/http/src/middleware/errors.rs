@@ -144,14 +144,8 @@ impl ErrorLayer {
                     app.metrics.http_rejected.with_label_values(&reason).inc();
                 }
                 let caller = response.extensions().get::<Principal>().cloned();
-                let about = Failed {
-                    request_id: text(&request_id),
-                    method,
-                    route,
-                    caller: caller.as_ref().and_then(Principal::name),
-                    seconds,
-                };
-                about.log(&error);
+                let caller = caller.as_ref().and_then(Principal::name);
+                log(&error, text(&request_id), method, route, caller, seconds);
                 response = render(&error, text(&request_id), response.headers());
                 if rest == Rest::Something {
                     let close = HeaderValue::from_static("close");
@@ -190,15 +184,9 @@ impl ErrorLayer {
 /// The whole answer to a head that is no request; logs and counts it.
 pub(crate) fn refuse_head(app: &App, error: &HttpError) -> Vec<u8> {
     let request_id = fresh_request_id();
-    let about = Failed {
-        request_id: text(&request_id),
-        method: OTHER_METHOD,
-        route: UNMATCHED,
-        caller: None,
-        seconds: 0.0,
-    };
-    about.log(error);
-    whole_answer(app, error, text(&request_id))
+    let request_id = text(&request_id);
+    log(error, request_id, OTHER_METHOD, UNMATCHED, None, 0.0);
+    whole_answer(app, error, request_id)
 }
 
 /// The whole answer on a connection for which there is no place. What is logged of
@@ -276,42 +264,31 @@ fn render(error: &HttpError, request_id: &str, headers: &HeaderMap) -> Response 
     response
 }
 
-/// What a failed request's line says about it. It names the route, never the
-/// path: the path holds the filter's key, the query an item. The caller is the
-/// name of an API key, which is no secret.
-struct Failed<'a> {
-    request_id: &'a str,
-    method: &'a str,
-    route: &'a str,
-    caller: Option<&'a str>,
+/// Writes the line of a failed request. It names the route, never the path: the path
+/// holds the filter's key, the query an item. The caller is the name of an API key,
+/// which is no secret.
+fn log(
+    error: &HttpError,
+    request_id: &str,
+    method: &str,
+    route: &str,
+    caller: Option<&str>,
     seconds: f64,
-}
-
-impl Failed<'_> {
-    /// Writes one line.
-    fn log(&self, error: &HttpError) {
-        let Failed {
-            request_id,
-            method,
-            route,
-            caller,
-            seconds,
-        } = *self;
-        let status = error.code().status();
-        let code = error.code().name();
-        macro_rules! line {
-            ($level:ident, $($what:tt)*) => {
-                tracing::$level!(request_id, method, route, caller, status, code, seconds, $($what)*)
-            };
-        }
-        if status < 500 {
-            line!(info, "request refused");
-        } else if status == StatusCode::SERVICE_UNAVAILABLE.as_u16() {
-            line!(warn, "request turned away");
-        } else {
-            let cause = causes(error);
-            line!(error, cause, "request failed");
-        }
+) {
+    let status = error.code().status();
+    let code = error.code().name();
+    macro_rules! line {
+        ($level:ident, $($what:tt)*) => {
+            tracing::$level!(request_id, method, route, caller, status, code, seconds, $($what)*)
+        };
+    }
+    if status < 500 {
+        line!(info, "request refused");
+    } else if status == StatusCode::SERVICE_UNAVAILABLE.as_u16() {
+        line!(warn, "request turned away");
+    } else {
+        let cause = causes(error);
+        line!(error, cause, "request failed");
     }
 }
 
@@ -363,16 +340,9 @@ fn fresh_request_id() -> HeaderValue {
 }
 
 fn method_label(method: &Method) -> &'static str {
-    match method.as_str() {
-        "GET" => "GET",
-        "HEAD" => "HEAD",
-        "POST" => "POST",
-        "PUT" => "PUT",
-        "DELETE" => "DELETE",
-        "PATCH" => "PATCH",
-        "OPTIONS" => "OPTIONS",
-        _ => OTHER_METHOD,
-    }
+    let mut usual = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"].into_iter();
+    let label = usual.find(|label| *label == method.as_str());
+    label.unwrap_or(OTHER_METHOD)
 }
 
 #[cfg(test)]
