@@ -178,24 +178,20 @@ impl<S> TimedStream<S> {
         }
     }
 
-    /// What is written ends a silence, also of a client that sent several
-    /// requests at once and so has said nothing since.
-    fn note_answer(&mut self) {
+    /// The next silence is another one. What is written ends one, too, also of a client
+    /// that sent several requests at once and so has said nothing since.
+    fn end_silence(&mut self) {
         if self.timed == Some(IDLE) {
             self.timed = None;
         }
     }
 
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        // While the client has an answer to read, the clock of writes runs alone.
-        if self.writing.is_some() {
-            self.timed = None;
-            return Poll::Pending;
-        }
         let phase = self.phase.get();
         let time = match phase {
-            IDLE => self.timeouts.idle,
-            FRESH | HEAD => self.timeouts.head,
+            IDLE if self.writing.is_none() => self.timeouts.idle,
+            FRESH | HEAD if self.writing.is_none() => self.timeouts.head,
+            // While the client has an answer to read, the clock of writes runs alone.
             _ => {
                 self.timed = None;
                 return Poll::Pending;
@@ -250,10 +246,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
             Poll::Ready(outcome) => {
                 this.probe.take();
                 if buffer.filled().len() > before {
-                    // The next silence is another one.
-                    if this.timed == Some(IDLE) {
-                        this.timed = None;
-                    }
+                    this.end_silence();
                     this.note_bytes();
                 }
                 Poll::Ready(outcome)
@@ -279,7 +272,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         if this.phase.holds_back(bytes) {
             return Poll::Ready(Ok(bytes.len()));
         }
-        this.note_answer();
+        this.end_silence();
         let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
         this.poll_written(cx, written, |&bytes| bytes)
     }
@@ -296,7 +289,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         {
             return Poll::Ready(Ok(bytes.len()));
         }
-        this.note_answer();
+        this.end_silence();
         let written = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
         this.poll_written(cx, written, |&bytes| bytes)
     }

@@ -10,7 +10,7 @@ use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::task::AbortHandle;
 
 /// A body of a request: who reads it is told why it ends.
@@ -104,10 +104,7 @@ impl HttpBody for EndingBody {
                         }
                     }
                 }
-                match this.poll_end(context) {
-                    Poll::Ready(end) => end,
-                    Poll::Pending => return Poll::Pending,
-                }
+                ready!(this.poll_end(context))
             }
         };
         Poll::Ready(Some(Err(axum::Error::new(end))))
