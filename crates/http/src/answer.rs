@@ -214,27 +214,21 @@ fn put_number(body: &mut Vec<u8>, number: u64) {
 /// Writes a word and what stands behind it: a comma or a line feed.
 fn write_word(body: &mut Vec<u8>, format: Format, word: Option<Word>) {
     match (word, format) {
-        (Some(Word::Flag(flag)), format) => write_flags(body, format, &[flag]),
+        (Some(Word::Flag(flag)), _) => return write_flags(body, format, &[flag]),
+        (Some(Word::Number(number)), _) => put_number(body, number),
         (Some(Word::Name(name)), Format::Json) => {
             body.push(b'"');
             body.extend_from_slice(name.as_bytes());
-            body.extend_from_slice(b"\",");
+            body.push(b'"');
         }
-        (Some(Word::Name(name)), Format::Lines) => {
-            body.extend_from_slice(name.as_bytes());
-            body.push(b'\n');
-        }
-        (Some(Word::Number(number)), Format::Json) => {
-            put_number(body, number);
-            body.push(b',');
-        }
-        (Some(Word::Number(number)), Format::Lines) => {
-            put_number(body, number);
-            body.push(b'\n');
-        }
-        (None, Format::Json) => body.extend_from_slice(b"null,"),
-        (None, Format::Lines) => body.push(b'\n'),
+        (Some(Word::Name(name)), Format::Lines) => body.extend_from_slice(name.as_bytes()),
+        (None, Format::Json) => body.extend_from_slice(b"null"),
+        (None, Format::Lines) => {}
     }
+    body.push(match format {
+        Format::Json => b',',
+        Format::Lines => b'\n',
+    });
 }
 
 /// What to do about a limit that stops a filter from growing.
