@@ -23,18 +23,6 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::time::Instant;
 use tokio::time::{sleep, sleep_until};
 
-/// What a request asks for.
-struct Asked {
-    /// The filter of its path; `None`: it has none, or no filter can be called so.
-    filter: Option<FilterName>,
-    /// Whether the leader of the filter's lane has to answer it.
-    is_for_leader: bool,
-    /// Whether it changes the filter.
-    is_change: bool,
-    /// Whether it is about what was acknowledged before it was asked.
-    is_strong: bool,
-}
-
 /// Answers a request, here or on another pod.
 ///
 /// # Errors
@@ -52,19 +40,19 @@ pub(crate) async fn answer<S: InnerService>(
         return Ok(answered.unwrap_or_else(|never| match never {}));
     };
     let (mut parts, mut body) = request.into_parts();
-    let asked = asked(requirement, &mut parts).await?;
+    let (filter, is_strong_question) = for_leader(requirement, &mut parts).await?;
     let deadline = Deadline::of_parts(&parts).map(|Deadline(until)| until);
     let caller = parts.extensions.get::<Principal>().cloned();
     let caller = caller.unwrap_or_default();
     let waiting = engine.for_caller(caller.caller(deadline));
-    if let (Some(filter), true) = (&asked.filter, asked.is_for_leader) {
+    if let Some(filter) = &filter {
         let forwarded_by = ForwardedBy::of(&parts.headers);
         let patience = Instant::now() + LEADER_PATIENCE;
         let until = deadline.map_or(patience, |it| it.min(patience));
         loop {
-            let route = match asked.is_change || !asked.is_strong {
-                true => cluster.route(&waiting, filter, &forwarded_by, until).await,
-                false => {
+            let route = match is_strong_question {
+                false => cluster.route(&waiting, filter, &forwarded_by, until).await,
+                true => {
                     let route = cluster.strong_route(&waiting, filter, &forwarded_by, until);
                     route.await
                 }
@@ -90,8 +78,7 @@ pub(crate) async fn answer<S: InnerService>(
     }
     let answered = inner.call(Request::from_parts(parts, body)).await;
     let mut response = answered.unwrap_or_else(|never| match never {});
-    if let Some(filter) = &asked.filter
-        && asked.is_for_leader
+    if let Some(filter) = &filter
         && response.status().is_success()
         && let Some(position) = LanePosition::now(engine, filter)
     {
@@ -100,26 +87,26 @@ pub(crate) async fn answer<S: InnerService>(
     Ok(response)
 }
 
-/// What a request asks for, as far as its head says.
+/// The filter of the path of a request, if the leader of its lane has to answer: `None`
+/// where there is none, or no filter can be called so. And whether that is a question
+/// about all that was acknowledged before it.
 ///
 /// # Errors
 /// A header that makes no sense.
-async fn asked(requirement: RouteRequirement, parts: &mut Parts) -> Result<Asked> {
+async fn for_leader(
+    requirement: RouteRequirement,
+    parts: &mut Parts,
+) -> Result<(Option<FilterName>, bool)> {
     let is_strong = is_strong(&parts.headers)?;
     let path = parts.extensions.get::<MatchedPath>();
     let path = path.map_or("", MatchedPath::as_str);
     let about = about(requirement, &parts.method, path);
     let filter = match about {
         About::Pod => None,
+        About::Question if !is_strong => None,
         _ => filter_of(parts).await,
     };
-    let is_leaders = is_strong || about != About::Question;
-    Ok(Asked {
-        is_change: filter.is_some() && about == About::Change,
-        is_for_leader: filter.is_some() && is_leaders,
-        is_strong,
-        filter,
-    })
+    Ok((filter, is_strong && about != About::Change))
 }
 
 /// Whether a question is about everything that was acknowledged before it.
