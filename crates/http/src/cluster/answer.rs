@@ -1,6 +1,6 @@
 //! Where a request is answered in a cluster, and what it waits for before.
 
-use super::forward::{ForwardOutcome, forward};
+use super::forward::forward;
 use crate::access::Scope;
 use crate::admission::deadline::Deadline;
 use crate::bounds::path_of;
@@ -61,15 +61,11 @@ pub(crate) async fn answer<S: InnerService>(
                 break;
             };
             match forward(cluster, app, &caller, &address, &parts, body).await? {
-                ForwardOutcome::NotLeading(_, Some(again))
-                    if forwarded_by.is_none() && Instant::now() < until =>
-                {
+                (_, Some(again)) if forwarded_by.is_none() && Instant::now() < until => {
                     body = again;
                     sleep(LOOK_EVERY).await;
                 }
-                ForwardOutcome::Answered(response) | ForwardOutcome::NotLeading(response, _) => {
-                    return Ok(response);
-                }
+                (response, _) => return Ok(response),
             }
         }
     }

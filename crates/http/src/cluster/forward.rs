@@ -50,18 +50,11 @@ const BYTES_A_SECOND: u64 = 4 << 20;
 #[derive(Clone, Copy)]
 pub(crate) struct IsForwarded;
 
-/// What came of a request that was forwarded.
-pub(super) enum ForwardOutcome {
-    /// The other pod's answer.
-    Answered(Response),
-    /// Its answer that it leads no more and did nothing, and the body of the request if
-    /// it can be sent again.
-    NotLeading(Response, Option<Body>),
-}
-
-/// Has another pod answer a request. It is waited for until the request's deadline;
-/// where a body may take as long as it likes, for as long as a request may take after
-/// its last byte, and a second for each 4 MiB of it. Any other is read before: who sends it slowly holds up nobody there.
+/// Has another pod answer a request. If that says that it leads no more and did nothing,
+/// the body of the request is returned as well, to be sent again, unless it is streamed.
+/// The answer is waited for until the request's deadline; where a body may take as long
+/// as it likes, for as long as a request may take after its last byte, and a second for
+/// each 4 MiB of it. Any other is read before: who sends it slowly holds up nobody there.
 ///
 /// # Errors
 /// The body is none, or too large; the pod can't be reached, or has not answered in
@@ -73,7 +66,7 @@ pub(super) async fn forward(
     address: &str,
     parts: &Parts,
     body: Body,
-) -> Result<ForwardOutcome> {
+) -> Result<(Response, Option<Body>)> {
     let route = parts.extensions.get::<MatchedPath>();
     let is_streamed = route.is_some_and(|it| STREAMED.contains(&it.as_str()));
     let deadline = Deadline::of_parts(parts);
@@ -111,16 +104,13 @@ pub(super) async fn forward(
     let mut response = head_of(&answer);
     if answer.status() != StatusCode::SERVICE_UNAVAILABLE {
         *response.body_mut() = Body::from_stream(answer.bytes_stream());
-        return Ok(ForwardOutcome::Answered(response));
+        return Ok((response, None));
     }
     let problem = answer.bytes().await;
     let problem = problem.map_err(|error| unanswered(address, &error))?;
     let is_leading = said(&problem, "code").as_deref() != Some(Code::NotLeading.name());
     *response.body_mut() = problem.into();
-    Ok(match is_leading {
-        true => ForwardOutcome::Answered(response),
-        false => ForwardOutcome::NotLeading(response, again),
-    })
+    Ok((response, again.filter(|_| !is_leading)))
 }
 
 /// A body that goes on as it comes, and how much of it has `passed`. `sent` is dropped
