@@ -26,17 +26,13 @@ pub(crate) type TransferKey = (Option<Arc<str>>, FilterName);
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Transfers {
-    dumps: Mutex<HashMap<TransferKey, Dump>>,
+    /// What is handed out, and when that was asked for last.
+    dumps: Mutex<HashMap<TransferKey, (Given, Instant)>>,
     /// Those that came to their end lately, the oldest first.
     ended: Mutex<Vec<Ended>>,
     loads: Mutex<HashMap<TransferKey, Loading>>,
     /// How many filters are taken in.
     loading: AtomicUsize,
-}
-
-struct Dump {
-    given: Given,
-    last: Instant,
 }
 
 /// A filter that was handed out, and where it ended.
@@ -92,16 +88,15 @@ pub(crate) enum Found {
 impl Transfers {
     /// Remembers what is handed out.
     pub(crate) fn note_dump(&self, key: TransferKey, given: Given) {
-        let last = Instant::now();
-        self.dumps.lock().insert(key, Dump { given, last });
+        self.dumps.lock().insert(key, (given, Instant::now()));
     }
 
     /// What is handed out.
     pub(crate) fn dump(&self, key: &TransferKey) -> Option<Arc<SlotView>> {
         let mut dumps = self.dumps.lock();
-        let dump = dumps.get_mut(key)?;
-        dump.last = Instant::now();
-        Some(Arc::clone(&dump.given.slots))
+        let (given, last) = dumps.get_mut(key)?;
+        *last = Instant::now();
+        Some(Arc::clone(&given.slots))
     }
 
     /// Forgets what was handed out.
@@ -180,21 +175,16 @@ impl Transfers {
     pub(crate) fn sweep(&self) {
         self.dumps
             .lock()
-            .retain(|_, dump| dump.last.elapsed() < DUMP_IDLE && !has_ended(&dump.given.key));
+            .retain(|_, (given, last)| last.elapsed() < DUMP_IDLE && !has_ended(&given.key));
         self.ended
             .lock()
             .retain(|ended| ended.since.elapsed() < DUMP_IDLE);
         let mut loads = self.loads.lock();
-        let is_kept = |loading: &Loading| match loading {
-            Loading::Busy => true,
-            Loading::Waits(load, last) => last.elapsed() < LOAD_IDLE && !has_ended(&load.key),
+        let is_over = |_: &TransferKey, loading: &mut Loading| match loading {
+            Loading::Busy => false,
+            Loading::Waits(load, last) => last.elapsed() >= LOAD_IDLE || has_ended(&load.key),
         };
-        let silent: Vec<TransferKey> = loads
-            .iter()
-            .filter(|(_, loading)| !is_kept(loading))
-            .map(|(key, _)| key.clone())
-            .collect();
-        let dropped: Vec<Loading> = silent.iter().filter_map(|it| loads.remove(it)).collect();
+        let dropped: Vec<(TransferKey, Loading)> = loads.extract_if(is_over).collect();
         self.loading.store(loads.len(), Ordering::Release);
         // Their pages are reclaimed, which others need not wait for.
         drop(loads);
