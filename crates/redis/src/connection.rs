@@ -16,6 +16,7 @@ use crate::server::listen::polls::give_way;
 use crate::server::listen::turned::say_last;
 use bytes::BufMut as _;
 use prometheus::IntCounter;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,14 +51,8 @@ pub(super) struct Connection {
     pub(super) draining: Draining,
 }
 
-/// How a connection ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// Its client is gone, or there is nothing to say.
-    Silent,
-    /// There is a last reply.
-    WithReply,
-}
+/// A connection ends without a last reply: its client is gone, or there is nothing to say.
+struct Silent;
 
 /// What reading came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +106,7 @@ impl Connection {
         let mut draining = self.draining;
         let stopped = pin!(draining.begun());
         let peer = self.connected.info.peer;
-        if speaking.speak(stopped, peer, place).await == End::WithReply {
+        if speaking.speak(stopped, peer, place).await.is_ok() {
             // A client that reads nothing must not hold its place by that.
             let _ = timeout(LATE_REPLY, say_last(&mut speaking.stream, &[])).await;
         }
@@ -119,12 +114,16 @@ impl Connection {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
+    /// Goes on to the last reply, which is written.
+    ///
+    /// # Errors
+    /// There is none.
     async fn speak(
         &mut self,
         mut stopped: Pin<&mut impl Future<Output = ()>>,
-        peer: std::net::SocketAddr,
+        peer: SocketAddr,
         place: &Place,
-    ) -> End {
+    ) -> Result<(), Silent> {
         let mut first = Instant::now() + self.clocks.first;
         let mut was_known = false;
         loop {
@@ -161,9 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                         next = self.session.go_on(&batch, next).await;
                         let is_due = flushed.elapsed() >= UNSENT;
                         if is_due || self.session.replies.len() >= REPLY_BYTES {
-                            if self.flush().await.is_err() {
-                                return End::Silent;
-                            }
+                            self.flush().await?;
                             flushed = Instant::now();
                         }
                         give_way().await;
@@ -179,38 +176,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                     return self.refuse(malformed, peer).await;
                 }
                 Decoded::Incomplete => {
-                    if self.flush().await.is_err() {
-                        return End::Silent;
-                    }
+                    self.flush().await?;
                     if self.decoder.takes_long_to_grow() {
                         let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new());
                         let growing = tokio::task::spawn_blocking(move || {
                             decoder.room();
                             decoder
                         });
-                        let Ok(decoder) = growing.await else {
-                            return End::Silent;
-                        };
-                        self.decoder = decoder;
+                        self.decoder = growing.await.map_err(|_| Silent)?;
                     }
                     self.hold();
                     match self.read(first, &mut stopped).await {
                         Read::More => {}
-                        Read::Nothing => return End::Silent,
+                        Read::Nothing => return Err(Silent),
                         Read::KeyEnded if self.decoder.is_within_command() => {
                             self.session.refuse_ended();
                             self.held = None;
                         }
                         // Nobody asked for anything that could be refused.
-                        Read::KeyEnded => return End::Silent,
+                        Read::KeyEnded => return Err(Silent),
                     }
                 }
             }
             if self.session.is_over {
-                return match self.flush().await {
-                    Ok(()) => End::WithReply,
-                    Err(_) => End::Silent,
-                };
+                return self.flush().await;
             }
         }
     }
@@ -300,7 +289,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
     ///
     /// # Errors
     /// The client is gone, or reads nothing.
-    async fn flush(&mut self) -> Result<(), ()> {
+    async fn flush(&mut self) -> Result<(), Silent> {
         let bytes = self.session.replies.bytes();
         if bytes.is_empty() {
             return Ok(());
@@ -311,14 +300,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
             self.stream.write_all(bytes).await?;
             self.stream.flush().await
         };
-        match timeout(self.clocks.write_of(length), writing).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(()),
-            Err(_) => {
-                self.service.note_refused(Refused::Timeout);
-                return Err(());
-            }
-        }
+        let Ok(written) = timeout(self.clocks.write_of(length), writing).await else {
+            self.service.note_refused(Refused::Timeout);
+            return Err(Silent);
+        };
+        written.map_err(|_| Silent)?;
         self.bytes_out.inc_by(length as u64);
         self.session.forget_replies();
         Ok(())
@@ -326,20 +312,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
 
     /// Says what was wrong, unless it was another protocol: then nothing may be
     /// said that a browser could take for an answer.
-    async fn refuse(&mut self, malformed: Malformed, peer: std::net::SocketAddr) -> End {
+    async fn refuse(&mut self, malformed: Malformed, peer: SocketAddr) -> Result<(), Silent> {
         if malformed == Malformed::Foreign {
             self.service.note_foreign(peer);
             // What came before was a client of this protocol.
             let _ = self.flush().await;
-            return End::Silent;
+            return Err(Silent);
         }
         self.service.note_refused(Refused::Protocol);
         let words = format!("ERR Protocol error: {malformed}");
         self.session.replies.error(&words);
-        match self.flush().await {
-            Ok(()) => End::WithReply,
-            Err(()) => End::Silent,
-        }
+        self.flush().await
     }
 }
 
