@@ -197,8 +197,8 @@ fn insert(
             }
             return Ok((at..words.len(), creates.then_some(first)));
         }
-        let option = word.to_ascii_lowercase();
-        match option.as_slice() {
+        let value = words.get(at);
+        match word.to_ascii_lowercase().as_slice() {
             b"nocreate" => {
                 creates = false;
                 continue;
@@ -207,10 +207,6 @@ fn insert(
                 scales = false;
                 continue;
             }
-            _ => {}
-        }
-        let value = words.get(at);
-        match option.as_slice() {
             b"capacity" | b"error" | b"expansion" if at == words.len() => {
                 return Err(errors::arity(spec));
             }
