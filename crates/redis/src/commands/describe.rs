@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn descriptions_are_replies_in_both_versions() {
         for version in [Version::Resp2, Version::Resp3] {
-            let mut replies = Replies::new();
+            let mut replies = Replies::default();
             replies.speak(version);
             TABLE.iter().for_each(|spec| info(spec, &mut replies));
             docs(TABLE.iter(), TABLE.len(), &mut replies);

@@ -29,11 +29,6 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// None.
-    pub(crate) fn new() -> Replies {
-        Replies::default()
-    }
-
     /// The version of those that follow.
     pub(crate) fn version(&self) -> Version {
         self.version
@@ -68,7 +63,9 @@ impl Replies {
 
     /// A status.
     pub(crate) fn status(&mut self, text: &str) {
-        self.line(b'+', text.as_bytes());
+        self.out.push(b'+');
+        self.out.extend_from_slice(text.as_bytes());
+        self.end();
     }
 
     /// Replies that are written already, in the same version.
@@ -177,12 +174,6 @@ impl Replies {
         self.end();
     }
 
-    fn line(&mut self, mark: u8, text: &[u8]) {
-        self.out.push(mark);
-        self.out.extend_from_slice(text);
-        self.end();
-    }
-
     #[inline]
     fn end(&mut self) {
         self.out.extend_from_slice(b"\r\n");
@@ -195,7 +186,7 @@ mod tests {
     use redis::{Value, parse_redis_value};
 
     fn of(version: Version, write: impl Fn(&mut Replies)) -> Value {
-        let mut replies = Replies::new();
+        let mut replies = Replies::default();
         replies.speak(version);
         write(&mut replies);
         parse_redis_value(replies.bytes()).unwrap()
@@ -242,7 +233,7 @@ mod tests {
 
     #[test]
     fn an_error_is_one_line() {
-        let mut replies = Replies::new();
+        let mut replies = Replies::default();
         replies.error("ERR one\r\ntwo");
         assert_eq!(replies.bytes(), b"-ERR one  two\r\n");
     }

@@ -36,7 +36,7 @@ mod tests {
     fn a_reply_ends_where_the_next_begins() {
         for version in [Version::Resp2, Version::Resp3] {
             let mut ends = Vec::new();
-            let mut replies = Replies::new();
+            let mut replies = Replies::default();
             replies.speak(version);
             let writes: [fn(&mut Replies); 9] = [
                 |it| it.ok(),
