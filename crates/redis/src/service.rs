@@ -381,14 +381,12 @@ impl ClientInfo {
         self.texts.lock().user = Some(user.to_owned());
     }
 
-    pub(crate) fn note_library(&self, name: Option<String>, version: Option<String>) {
-        let mut texts = self.texts.lock();
-        if let Some(name) = name {
-            texts.library = name;
-        }
-        if let Some(version) = version {
-            texts.library_version = version;
-        }
+    pub(crate) fn note_library(&self, name: String) {
+        self.texts.lock().library = name;
+    }
+
+    pub(crate) fn note_library_version(&self, version: String) {
+        self.texts.lock().library_version = version;
     }
 
     pub(crate) fn note_version(&self, version: u8) {

@@ -208,12 +208,7 @@ impl Session {
             b"consistency" => self.consistency(words)?,
             b"position" => self.position(words)?,
             b"list" => self.list_clients(spec)?,
-            b"tracking" | b"reply" => self.client_mode(&subcommand, words)?,
-            // Memory is bounded otherwise.
-            _ => match words.get(2).to_ascii_lowercase().as_slice() {
-                b"on" | b"off" => self.replies.ok(),
-                _ => return Err(SYNTAX.into()),
-            },
+            _ => self.client_mode(&subcommand, words)?,
         }
         Ok(())
     }
@@ -268,8 +263,8 @@ impl Session {
             .into());
         };
         match words.get(2).to_ascii_lowercase().as_slice() {
-            b"lib-name" => self.info.note_library(Some(value), None),
-            b"lib-ver" => self.info.note_library(None, Some(value)),
+            b"lib-name" => self.info.note_library(value),
+            b"lib-ver" => self.info.note_library_version(value),
             _ => return Err(format!("ERR Unrecognized option '{}'", excerpt(words.get(2))).into()),
         }
         self.replies.ok();
@@ -291,6 +286,8 @@ impl Session {
         let mode = words.get(2).to_ascii_lowercase();
         match (subcommand, mode.as_slice()) {
             (b"tracking", b"off") | (b"reply", b"on") => self.replies.ok(),
+            // Memory is bounded otherwise.
+            (b"no-evict" | b"no-touch", b"on" | b"off") => self.replies.ok(),
             (b"tracking", b"on") | (b"reply", b"off" | b"skip") => {
                 return Err(format!(
                     "ERR CLIENT {} {} is not supported",
