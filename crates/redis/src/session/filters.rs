@@ -137,9 +137,7 @@ impl Session {
         self.audit(&name, "compact_filter", None, begun.as_ref().err());
         match begun {
             Ok(_) | Err(EngineError::CompactionRunning) => self.replies.ok(),
-            Err(EngineError::NotFound { .. }) => {
-                return Err(NOT_COMPACTED.into());
-            }
+            Err(EngineError::NotFound { .. }) => return Err(NOT_COMPACTED.into()),
             Err(error) => return Err(error.into()),
         }
         Ok(())

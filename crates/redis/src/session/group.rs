@@ -142,7 +142,7 @@ impl<'a> Group<'a> {
                         match self.create(engine, bytes, &rest, first).await {
                             Ok(Some(results)) => done.note(self, rest, results),
                             Ok(None) => todo.push((rest, None)),
-                            Err(error) => done.fail(rest, error),
+                            Err(error) => done.refuse(rest, error.into()),
                         }
                     }
                 }
@@ -151,7 +151,7 @@ impl<'a> Group<'a> {
                     todo.push((middle..part.end, None));
                     todo.push((part.start..middle, None));
                 }
-                Err(error) => done.fail(part, error),
+                Err(error) => done.refuse(part, error.into()),
             }
         }
         done
@@ -253,10 +253,6 @@ impl GroupDone {
             *place = result;
         }
         self.become_all(part, &Became::Done);
-    }
-
-    fn fail(&mut self, part: Range<usize>, error: EngineError) {
-        self.refuse(part, error.into());
     }
 
     fn refuse(&mut self, part: Range<usize>, failure: Failure) {

@@ -7,7 +7,8 @@
 
 use super::failure::{Failure, Result};
 use super::group::{Became, Group, GroupDone};
-use super::state::{Session, known_name, name_of, scope_of};
+use super::state::{Session, known_name, name_of};
+use crate::access::Scope;
 use crate::commands::errors;
 use crate::commands::items::{self, ItemCommand, ItemVerb};
 use crate::commands::table::{Spec, Verb, find};
@@ -189,6 +190,12 @@ impl<'a> Run<'a> {
     }
 }
 
+/// A command on items, and what is asked of them.
+pub(super) fn item_command(words: Words<'_>) -> Option<(&'static Spec, ItemVerb)> {
+    let spec = find(words.get(0))?;
+    Some((spec, ItemVerb::of(spec.verb)?))
+}
+
 impl Session {
     /// Works on the first of some commands of a batch that make a run, and says which
     /// one comes next.
@@ -197,10 +204,7 @@ impl Session {
         let mut next = commands.start;
         while next < commands.end {
             let words = batch.command(next);
-            let Some(spec) = find(words.get(0)) else {
-                break;
-            };
-            let Some(verb) = ItemVerb::of(spec.verb) else {
+            let Some((spec, verb)) = item_command(words) else {
                 break;
             };
             // Of a command without a key nothing is asked.
@@ -296,7 +300,8 @@ impl Session {
     async fn try_work(&self, run: &Run<'_>, bytes: &Bytes) -> Result<Vec<GroupDone>> {
         let (admission, holder) = (&self.service.app.admission, self.holder());
         let is_change = run.has_changes == Some(true);
-        let _place = admission.place(scope_of(is_change), holder).await?;
+        let scope = if is_change { Scope::Write } else { Scope::Read };
+        let _place = admission.place(scope, holder).await?;
         let deadline = Instant::now() + admission.limits.request_timeout;
         let turn = admission
             .turn(holder, deadline, run.bytes, is_change)

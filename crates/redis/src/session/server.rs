@@ -14,38 +14,30 @@ impl Session {
     /// Answers a command about the server.
     pub(super) async fn about_server(&mut self, spec: &'static Spec, words: Words<'_>) -> Result {
         match spec.verb {
-            Verb::Info => self.info(words).await,
-            Verb::Config => self.config(words),
+            Verb::Info => self.info(words).await?,
+            Verb::Config => self.config(words)?,
             Verb::Role => {
                 self.replies.array(3);
                 self.replies.bulk(b"master");
                 self.replies.integer(0);
                 self.replies.array(0);
-                Ok(())
             }
-            Verb::Wait => {
-                self.replies.integer(0);
-                Ok(())
-            }
+            Verb::Wait => self.replies.integer(0),
             Verb::Time => {
                 let now = wall_clock();
                 self.replies.array(2);
                 let parts = [now.as_secs(), now.subsec_micros().into()];
                 self.replies.bulks(parts.map(|it| it.to_string()));
-                Ok(())
             }
-            Verb::Module if words.get(1).eq_ignore_ascii_case(b"list") => {
-                self.modules();
-                Ok(())
-            }
+            Verb::Module if words.get(1).eq_ignore_ascii_case(b"list") => self.modules(),
             Verb::Acl if words.get(1).eq_ignore_ascii_case(b"whoami") => {
                 let user = self.user().to_owned();
                 self.replies.bulk(user.as_bytes());
-                Ok(())
             }
-            Verb::Module | Verb::Acl => Err(errors::unknown_subcommand(words).into()),
-            _ => Err(NO_CLUSTER.into()),
+            Verb::Module | Verb::Acl => return Err(errors::unknown_subcommand(words).into()),
+            _ => return Err(NO_CLUSTER.into()),
         }
+        Ok(())
     }
 
     fn config(&mut self, words: Words<'_>) -> Result {

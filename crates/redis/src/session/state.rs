@@ -2,10 +2,9 @@
 
 use super::failure::Result;
 use super::kept::Transaction;
-use crate::access::Scope;
 use crate::access::keys::ApiKey;
 use crate::commands::errors::{self, NO_AUTH, NO_KEY};
-use crate::commands::table::{Keys, Spec, TABLE, Verb};
+use crate::commands::table::{Spec, Verb};
 use crate::engine::{Caller, Engine, FilterName};
 use crate::protocol::encode::{Replies, Version};
 use crate::server::admission::answers::reserve;
@@ -73,7 +72,7 @@ impl Session {
         let mut session = Session {
             service,
             info,
-            replies: Replies::new(),
+            replies: Replies::default(),
             principal: None,
             failed_auths: 0,
             transaction: None,
@@ -126,11 +125,9 @@ impl Session {
 
     /// Its replies, and where the lanes stand that it may have changed.
     pub(crate) fn into_worked(self) -> Worked {
-        let positions = match self.engine() {
-            Ok(engine) => self.positions_of(&engine, self.changed.iter()),
-            Err(_) => Vec::new(),
-        };
-        (self.replies.into_bytes(), positions)
+        let engine = self.engine();
+        let positions = engine.map(|engine| self.positions_of(&engine, self.changed.iter()));
+        (self.replies.into_bytes(), positions.unwrap_or_default())
     }
 
     /// Where lanes stand, as far as is known here.
@@ -162,10 +159,8 @@ impl Session {
 
     /// Who it is that has not said so: where no keys are asked for, anybody.
     pub(super) fn anybody(&self) -> Option<Principal> {
-        match self.service.app.access.keys {
-            None => Some(Principal::default()),
-            Some(_) => None,
-        }
+        let keys = &self.service.app.access.keys;
+        keys.is_none().then(Principal::default)
     }
 
     /// Whether it has said who it is, or need not.
@@ -208,10 +203,8 @@ impl Session {
     /// Sees whether its key is still one, and what it allows now; `false`: it is
     /// over with it. To be called before commands are worked on.
     pub(crate) fn look_at_key(&mut self) -> bool {
-        let Some(keys) = &self.service.app.access.keys else {
-            return true;
-        };
-        let Some(key) = self.principal.as_ref().and_then(Principal::key) else {
+        let key = self.principal.as_ref().and_then(Principal::key);
+        let (Some(keys), Some(key)) = (&self.service.app.access.keys, key) else {
             return true;
         };
         // Shares follow the number of keys, so they are found out anew.
@@ -324,18 +317,4 @@ pub(super) fn name_of(word: &[u8]) -> Result<FilterName> {
 pub(super) fn wall_clock() -> Duration {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default()
-}
-
-/// What a key must allow for commands that change something, or do not.
-pub(super) fn scope_of(is_change: bool) -> Scope {
-    match is_change {
-        true => Scope::Write,
-        false => Scope::Read,
-    }
-}
-
-/// Whether a command is about filters: it names their keys.
-pub(super) fn names_keys(verb: Verb) -> bool {
-    let spec = TABLE.get(verb as usize);
-    spec.is_some_and(|spec| spec.keys != Keys::None)
 }

@@ -8,11 +8,11 @@
 
 use super::failure::Result;
 use super::kept::{Transaction, may_be_queued};
-use super::run::Run;
-use super::state::{Session, names_keys};
+use super::run::{Run, item_command};
+use super::state::Session;
 use crate::commands::errors::{self, excerpt};
 use crate::commands::items::ItemVerb;
-use crate::commands::table::{Spec, find};
+use crate::commands::table::{Keys, Spec, find};
 use crate::protocol::batch::{Batch, Words};
 use crate::server::listen::polls::give_way;
 use crate::server::principal::Principal;
@@ -154,16 +154,11 @@ impl Session {
     }
 }
 
-fn item_command(words: Words<'_>) -> Option<(&'static Spec, ItemVerb)> {
-    let spec = find(words.get(0))?;
-    Some((spec, ItemVerb::of(spec.verb)?))
-}
-
 /// Whether a command comes where it stands: it tells of a filter as a whole, or
 /// changes that.
 fn is_boundary(words: Words<'_>) -> bool {
     let spec = find(words.get(0));
-    item_command(words).is_none() && spec.is_some_and(|spec| names_keys(spec.verb))
+    item_command(words).is_none() && spec.is_some_and(|spec| spec.keys != Keys::None)
 }
 
 /// What a transaction is about.
