@@ -54,17 +54,6 @@ pub(super) struct Connection {
 /// A connection ends without a last reply: its client is gone, or there is nothing to say.
 struct Silent;
 
-/// What reading came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Read {
-    /// There are more bytes, or something else allows to go on.
-    More,
-    /// Nothing comes any more, or it took too long.
-    Nothing,
-    /// It is over with the key of the caller.
-    KeyEnded,
-}
-
 /// A connection that is spoken on.
 struct Speaking<S> {
     stream: S,
@@ -186,15 +175,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                         self.decoder = growing.await.map_err(|_| Silent)?;
                     }
                     self.hold();
-                    match self.read(first, &mut stopped).await {
-                        Read::More => {}
-                        Read::Nothing => return Err(Silent),
-                        Read::KeyEnded if self.decoder.is_within_command() => {
-                            self.session.refuse_ended();
-                            self.held = None;
-                        }
+                    let has_ended = !self.read(first, &mut stopped).await?;
+                    if has_ended && !self.decoder.is_within_command() {
                         // Nobody asked for anything that could be refused.
-                        Read::KeyEnded => return Err(Silent),
+                        return Err(Silent);
+                    }
+                    if has_ended {
+                        self.session.refuse_ended();
+                        self.held = None;
                     }
                 }
             }
@@ -230,12 +218,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
         }
     }
 
-    /// Reads on.
+    /// Reads on; `false`: it is over with the key of the caller.
+    ///
+    /// # Errors
+    /// Nothing comes any more, or it took too long.
     async fn read(
         &mut self,
         first: Instant,
         stopped: &mut Pin<&mut impl Future<Output = ()>>,
-    ) -> Read {
+    ) -> Result<bool, Silent> {
         let until = self.until(first);
         KeyWatch::follow(&mut self.key, self.session.key());
         let mut room = self.decoder.room().limit(READ_AT_ONCE);
@@ -243,25 +234,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
         let read = tokio::select! {
             biased;
             read = within(until, reading) => read,
-            () = KeyWatch::ended(&mut self.key) => {
-                // Maybe it is still one, with which something else is allowed.
-                return match self.session.look_at_key() {
-                    true => Read::More,
-                    false => Read::KeyEnded,
-                };
-            }
-            () = stopped => return Read::Nothing,
+            // Maybe it is still one, with which something else is allowed.
+            () = KeyWatch::ended(&mut self.key) => return Ok(self.session.look_at_key()),
+            () = stopped => return Err(Silent),
         };
         match read {
-            Some(Ok(0) | Err(_)) => Read::Nothing,
+            Some(Ok(0) | Err(_)) => Err(Silent),
             Some(Ok(bytes)) => {
                 self.decoder.note_read(bytes);
                 self.bytes_in.inc_by(bytes as u64);
-                Read::More
+                Ok(true)
             }
             None => {
                 self.service.note_refused(Refused::Timeout);
-                Read::Nothing
+                Err(Silent)
             }
         }
     }
