@@ -51,20 +51,18 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> usize {
     let (drain, draining) = Drain::new();
-    let metrics = Arc::clone(&app.metrics);
     let clocks = Clocks::of(&server, &options, &app.admission.limits);
     let listener = Listener {
         places: Places::new(
             options.max_connections,
             options.max_connections_per_address,
             app.access.keys.is_some(),
-            &metrics,
+            &app.metrics,
         ),
         service: Service::new(app, options),
         clocks,
         draining,
         tls: endpoint.tls,
-        metrics,
     };
     let service = Arc::clone(&listener.service);
     let forwarded = Forwarded(Arc::downgrade(&service));
@@ -95,7 +93,6 @@ struct Listener {
     clocks: Clocks,
     draining: Draining,
     tls: Option<Arc<Tls>>,
-    metrics: Arc<Metrics>,
 }
 
 impl Listener {
@@ -121,10 +118,11 @@ impl Listener {
 
     /// Serves a connection, if there is a place for it.
     fn take(&self, stream: TcpStream, peer: SocketAddr) {
+        let metrics = &self.service.app.metrics;
         let Some(place) = self.places.try_take(peer.ip()) else {
             self.service.note_refused(Refused::Connections);
             if let Some(turned) = self.places.turn_away() {
-                let (tls, metrics) = (self.tls.clone(), Arc::clone(&self.metrics));
+                let (tls, metrics) = (self.tls.clone(), Arc::clone(metrics));
                 tokio::spawn(turned.within(turn_away(stream, tls, metrics)));
             }
             return;
@@ -140,11 +138,10 @@ impl Listener {
             clocks: self.clocks,
             draining: self.draining.clone(),
         };
-        let (tls, metrics) = (self.tls.clone(), Arc::clone(&self.metrics));
-        let seconds = self.metrics.redis_poll_seconds.clone();
-        let threads = Arc::clone(&self.service.app.admission.threads);
-        let speaking = speak(connection, stream, tls, metrics, place);
-        tokio::spawn(Timed::new(speaking, &seconds, Work::Unknown, &threads));
+        let seconds = &metrics.redis_poll_seconds;
+        let threads = &self.service.app.admission.threads;
+        let speaking = speak(connection, stream, self.tls.clone(), place);
+        tokio::spawn(Timed::new(speaking, seconds, Work::Unknown, threads));
     }
 }
 
@@ -159,18 +156,13 @@ async fn turn_away(stream: TcpStream, tls: Option<Arc<Tls>>, metrics: Arc<Metric
 }
 
 /// Serves a connection to its end, and holds its place until then.
-async fn speak(
-    connection: Connection,
-    stream: TcpStream,
-    tls: Option<Arc<Tls>>,
-    metrics: Arc<Metrics>,
-    place: Place,
-) {
+async fn speak(connection: Connection, stream: TcpStream, tls: Option<Arc<Tls>>, place: Place) {
     let serving = async {
         let Some(tls) = tls else {
             return connection.serve(stream, &place).await;
         };
-        let handshake = tls.accept(stream, connection.clocks.first, &metrics);
+        let metrics = &connection.service.app.metrics;
+        let handshake = tls.accept(stream, connection.clocks.first, metrics);
         if let Some(stream) = handshake.await {
             connection.serve(stream, &place).await;
         }
