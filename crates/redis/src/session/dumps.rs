@@ -170,15 +170,12 @@ impl Session {
             return Err(IS_LOADING.into());
         }
         let begun = self.begin_intake(name, header).await;
-        match begun {
-            Ok(Some(load)) => transfers.keep_load(key, load),
-            Ok(None) => transfers.end_load(&key),
-            Err(failure) => {
-                transfers.end_load(&key);
-                return Err(failure);
-            }
+        if let Ok(Some(load)) = begun {
+            transfers.keep_load(key, load);
+            return Ok(());
         }
-        Ok(())
+        transfers.end_load(&key);
+        begun.map(drop)
     }
 
     /// Begins to take a filter in; `None`: it is empty, and there at once.

@@ -191,8 +191,7 @@ impl Session {
                     .await?
             }
         };
-        let held = reply_bytes(&names);
-        self.hold_reply(held)?;
+        self.hold_reply(reply_bytes(&names))?;
         self.replies.array(2);
         self.replies
             .bulk(last.unwrap_or_default().to_string().as_bytes());
@@ -380,17 +379,16 @@ impl Session {
             let (names, last) = engine
                 .names_by_number(from, FILTERS_AT_ONCE, Arc::new(|_| true))
                 .await?;
+            after = last;
             if self.may_forward() {
                 let keys = names.iter().map(|name| name.as_str().as_bytes());
                 self.sum(b"del", keys).await?;
-                after = last;
                 continue;
             }
             for name in &names {
                 let engine = self.engine()?;
                 self.delete_one(&engine, name).await?;
             }
-            after = last;
         }
         self.replies.ok();
         Ok(())
