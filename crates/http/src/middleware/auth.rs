@@ -52,10 +52,7 @@ impl Middleware for AuthLayer {
                 Ok(slot) => {
                     parts.extensions.insert(principal.clone());
                     let method = parts.method.clone();
-                    let body = match principal.key() {
-                        None => body,
-                        Some(key) => ending::request(key, body),
-                    };
+                    let body = ending::request(principal.key(), body);
                     let request = Request::from_parts(parts, body);
                     let response = match self.app.cluster() {
                         None => match check_outside_cluster(request.headers()) {
@@ -75,11 +72,8 @@ impl Middleware for AuthLayer {
                         answers::charge(&self.app.admission, principal.holder(), &method, response)
                             .await;
                     drop(slot);
-                    match principal.key() {
-                        None => answered,
-                        Some(key) => answered
-                            .map(|response| response.map(|body| ending::response(key, body))),
-                    }
+                    let ending = |body| ending::response(principal.key(), body);
+                    answered.map(|response| response.map(ending))
                 }
                 Err(refused) => Err(refused),
             };

@@ -14,19 +14,19 @@ use std::task::{Context, Poll, ready};
 use tokio::task::AbortHandle;
 
 /// A body of a request: who reads it is told why it ends.
-pub(super) fn request(key: &Arc<ApiKey>, body: Body) -> Body {
-    match body.is_end_stream() {
-        true => body,
-        false => Body::new(EndingBody::new(key, body)),
+pub(super) fn request(key: Option<&Arc<ApiKey>>, body: Body) -> Body {
+    match key.filter(|_| !body.is_end_stream()) {
+        None => body,
+        Some(key) => Body::new(EndingBody::new(key, body)),
     }
 }
 
 /// A body of an answer: its connection is cut off, if the answer is made while
 /// it is sent. One that is there as a whole is sent.
-pub(super) fn response(key: &Arc<ApiKey>, body: Body) -> Body {
-    if body.size_hint().upper().is_some() {
+pub(super) fn response(key: Option<&Arc<ApiKey>>, body: Body) -> Body {
+    let Some(key) = key.filter(|_| body.size_hint().upper().is_none()) else {
         return body;
-    }
+    };
     let mut body = EndingBody::new(key, body);
     body.reap();
     Body::new(body)
