@@ -27,7 +27,8 @@ pub struct Cluster {
     connections: Resource<String>,
     staleness: Staleness,
     founding: Founding,
-    seen: Mutex<Option<SeenPods>>,
+    /// The pods of the cluster when they were last heard of, and when that was.
+    seen: Mutex<Option<(Vec<PodState>, Instant)>>,
     /// The epoch that has begun since this pod started, 0: none.
     later_epoch: AtomicU64,
     /// Whether the bucket has what nobody with the cluster's key has written.
@@ -36,12 +37,6 @@ pub struct Cluster {
     other_key: OnceLock<&'static str>,
     /// A pod of another founding of the cluster.
     other_founding: Mutex<Option<String>>,
-}
-
-/// The pods of the cluster, as they were when they were last heard of.
-struct SeenPods {
-    pods: Vec<PodState>,
-    at: Instant,
 }
 
 impl Cluster {
@@ -145,14 +140,13 @@ impl Cluster {
 
     /// Notes which pods have announced themselves.
     pub fn see(&self, pods: Vec<PodState>) {
-        let at = Instant::now();
-        *self.seen.lock() = Some(SeenPods { pods, at });
+        *self.seen.lock() = Some((pods, Instant::now()));
     }
 
     /// How the cluster is, as far as this pod knows. Asks nobody.
     pub fn status(&self, engine: &Engine) -> ClusterStatus {
         let seen = self.seen.lock();
-        let pods = seen.as_ref().map_or(&[][..], |it| &it.pods);
+        let pods = seen.as_ref().map_or(&[][..], |(pods, _)| pods);
         let lanes = engine.lane_states().into_iter().enumerate();
         let lanes = lanes.map(|(lane, state)| {
             let announced = pods.iter().filter_map(|it| it.positions.get(lane).copied());
@@ -161,7 +155,7 @@ impl Cluster {
         });
         ClusterStatus {
             answered_by: Some(self.links.own().to_owned()),
-            age_seconds: seen.as_ref().map(|it| it.at.elapsed().as_secs_f64()),
+            age_seconds: seen.as_ref().map(|(_, at)| at.elapsed().as_secs_f64()),
             ..ClusterStatus::new(&self.founding, lanes, pods.to_vec())
         }
     }
