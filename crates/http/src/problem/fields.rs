@@ -23,11 +23,10 @@ impl FieldError {
         given: impl Into<String>,
         allowed: impl Into<String>,
     ) -> FieldError {
-        let (given, allowed) = (given.into(), allowed.into());
         FieldError {
             place,
-            given,
-            allowed,
+            given: given.into(),
+            allowed: allowed.into(),
         }
     }
 

@@ -161,7 +161,7 @@ impl Admission {
             restores: budget(Scarce::Restores, MAX_STREAMS),
             scan_dumps: budget(Scarce::ScanDumps, MAX_SCAN_DUMPS),
             throttle: Arc::new(Throttle::new(cores, requests.clone())),
-            threads: Threads::of_machine(),
+            threads: Threads::new(cores),
             changes: budget(Scarce::Changes, places_of_changes(limits.max_in_flight)),
             requests,
             limits,

@@ -131,11 +131,7 @@ fn place_of(account: &Account) -> usize {
 }
 
 impl Threads {
-    /// One for each core.
-    pub(crate) fn of_machine() -> Arc<Threads> {
-        Threads::new(cores())
-    }
-
+    /// So many.
     pub(crate) fn new(count: usize) -> Arc<Threads> {
         let queue = Queue {
             free: count,
