@@ -58,12 +58,6 @@ impl Refusal {
     }
 }
 
-impl From<Code> for Refusal {
-    fn from(code: Code) -> Refusal {
-        Refusal::Plain(code)
-    }
-}
-
 impl From<KeyEnd> for Refusal {
     fn from(end: KeyEnd) -> Refusal {
         Refusal::Plain(match end {
