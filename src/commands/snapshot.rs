@@ -17,6 +17,7 @@ use crate::engine::check::check_while;
 use crate::http::SNAPSHOT;
 use crate::server::App;
 use crate::server::arriving::Arriving;
+use crate::server::cluster::forward::said;
 use crate::store::rocks::{Replacement, RocksOptions, RocksStore};
 use crate::store::{PageStore, StoreError};
 use axum::body::Bytes;
@@ -264,9 +265,7 @@ async fn refusal(answer: reqwest::Response) -> NotTaken {
     let status = answer.status();
     let body = timeout(SILENCE, answer.bytes()).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
-    let problem: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-    let detail = problem.get("detail").and_then(serde_json::Value::as_str);
-    let detail = detail.map_or_else(|| status.to_string(), str::to_owned);
+    let detail = said(&body, "detail").unwrap_or_else(|| status.to_string());
     match status {
         StatusCode::CONFLICT => NotTaken::Differs(detail),
         _ => NotTaken::Yet(detail),
