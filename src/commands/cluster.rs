@@ -163,11 +163,8 @@ async fn status(settings: &BrokerSettings) -> Result<(ClusterStatus, u64)> {
     let epoch = current_epoch(&connection, &settings.cluster).await?;
     let founding = open(&connection, &settings.cluster, epoch.epoch).await?;
     let log = JetStreamLog::new(&connection, founding.clone(), Patience::default()).await?;
-    let seals = seals(
-        &cluster_key(settings)?,
-        &founding.cluster,
-        &founding.founding,
-    )?;
+    let key = cluster_key(settings)?;
+    let seals = seals(&key, &founding.cluster, &founding.founding)?;
     let nobody = Holder::new(Writer([0; 16]), String::new());
     let leases = Leases::new(&connection, founding.clone(), &seals, nobody, LEASE_TTL).await?;
     let mut lanes = Vec::new();

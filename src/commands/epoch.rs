@@ -120,11 +120,9 @@ pub(super) async fn begin(
         .into());
     }
     let founding = Founding {
-        cluster: settings.cluster.clone(),
-        founding: chosen.founding,
         epoch: chosen.epoch + 1,
-        lanes: chosen.lanes.len() as u32,
         copies,
+        ..chosen.founding_of(settings)
     };
     refuse_another_founding(connection, &founding, chosen.epoch).await?;
     let furthest = chosen.lanes.iter().map(|it| it.sequence).max();

@@ -24,14 +24,12 @@ impl FallenBehind {
         let positions = || lanes.iter().map(|(position, _)| *position).collect();
         let goal = self.0.get_or_insert_with(positions);
         others.find(|pod| {
-            let each = pod.positions.iter().zip(goal.iter()).zip(lanes);
+            let mut each = pod.positions.iter().zip(goal.iter()).zip(lanes);
             pod.positions.len() == lanes.len()
-                && each
-                    .into_iter()
-                    .all(|((at, goal), (_, is_behind))| match is_behind {
-                        true => at > goal,
-                        false => at >= goal,
-                    })
+                && each.all(|((at, goal), (_, is_behind))| match is_behind {
+                    true => at > goal,
+                    false => at >= goal,
+                })
         })
     }
 }

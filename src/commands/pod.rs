@@ -187,11 +187,8 @@ impl Pod {
         loop {
             self.metrics.unsealed_entries.inc();
             sleep(ANNOUNCE_EVERY).await;
-            let seals = seals(
-                &cluster_key(&self.brokers)?,
-                &founding.cluster,
-                &founding.founding,
-            )?;
+            let key = cluster_key(&self.brokers)?;
+            let seals = seals(&key, &founding.cluster, &founding.founding)?;
             let look = async {
                 let kept = KeptPositions::new(&self.connection, founding, &seals).await?;
                 kept.open().await

@@ -113,17 +113,15 @@ impl FilterConfig {
         }
         let defaults = self.defaults();
         // The defaults of both layouts: a request may ask for either.
-        let mut refused: Vec<ParamsError> = LayoutKind::ALL
-            .into_iter()
-            .filter_map(|layout| {
-                let request = FilterRequest {
-                    layout: Some(layout),
-                    ..FilterRequest::default()
-                };
-                FilterParams::resolve(&request, &defaults).err()
-            })
-            .flatten()
-            .collect();
+        let mut refused: Vec<ParamsError> = Vec::new();
+        for layout in LayoutKind::ALL {
+            let request = FilterRequest {
+                layout: Some(layout),
+                ..FilterRequest::default()
+            };
+            let wrong = FilterParams::resolve(&request, &defaults).err();
+            refused.extend(wrong.into_iter().flatten());
+        }
         refused.sort_by_key(|error| error.field);
         refused.dedup_by_key(|error| error.field);
         for error in refused {

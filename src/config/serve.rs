@@ -102,10 +102,8 @@ impl ServeConfig {
         self.redis.check(&self.access, &mut errors);
         self.logs.check(&mut errors);
         let cluster = self.cluster.check(self.resources.lanes, &mut errors);
-        let (open, asked) = (
-            self.filters.max_open_filters,
-            self.requests.max_lookup_filters,
-        );
+        let open = self.filters.max_open_filters;
+        let asked = self.requests.max_lookup_filters;
         if open < asked {
             errors.add(format!(
                 "--max-open-filters is {open}, less than --max-lookup-filters {asked}: such a lookup can never be answered; increase it"
