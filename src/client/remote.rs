@@ -249,6 +249,15 @@ impl Remote {
         Ok(Remote { base, client })
     }
 
+    /// An address below the server's own; the parts are encoded.
+    fn url(&self, parts: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(parts);
+        }
+        url
+    }
+
     /// The server's address, for messages.
     pub fn name(&self) -> String {
         // A port that was forgotten is seen by the one that is asked.
@@ -267,11 +276,7 @@ impl Remote {
 
     /// A request for a path below the server's address, whose parts are encoded.
     pub fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(path);
-        }
-        self.client.request(method, url)
+        self.client.request(method, self.url(path))
     }
 
     /// Sends a request and reads its answer.
