@@ -2,7 +2,6 @@
 
 use crate::answer::{json, json_at};
 use crate::bounds::path_of;
-use crate::engine::Compaction;
 use crate::extract::{NoQuery, Sent, Target};
 use crate::idempotency::marked;
 use crate::problem::Result;
@@ -62,20 +61,6 @@ pub(crate) fn examples() -> (serde_json::Value, serde_json::Value) {
     (serde_json::json!(begun), serde_json::json!(compaction))
 }
 
-impl From<&Compaction> for CompactionBody {
-    fn from(it: &Compaction) -> CompactionBody {
-        CompactionBody {
-            state: it.state.into(),
-            asked_for: it.asked_for,
-            closed_sub_filters: it.closed,
-            moved: it.moved,
-            dropped_sub_filters: it.dropped,
-            started_at: rfc3339_ms(it.started_at_ms),
-            ended_at: it.ended_at_ms.map(rfc3339_ms),
-        }
-    }
-}
-
 /// `POST /filters/{key}/compact`.
 pub(crate) async fn compact_filter(Target(engine, name): Target, sent: Sent) -> Result {
     let key = sent.nothing()?;
@@ -91,5 +76,13 @@ pub(crate) async fn compact_filter(Target(engine, name): Target, sent: Sent) -> 
 /// `GET /filters/{key}/compaction`.
 pub(crate) async fn get_compaction(Target(engine, name): Target, _: NoQuery) -> Result {
     let compaction = engine.compaction(&name).await?;
-    json(&CompactionBody::from(&compaction))
+    json(&CompactionBody {
+        state: compaction.state.into(),
+        asked_for: compaction.asked_for,
+        closed_sub_filters: compaction.closed,
+        moved: compaction.moved,
+        dropped_sub_filters: compaction.dropped,
+        started_at: rfc3339_ms(compaction.started_at_ms),
+        ended_at: compaction.ended_at_ms.map(rfc3339_ms),
+    })
 }

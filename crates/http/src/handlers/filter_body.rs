@@ -1,7 +1,7 @@
 //! What answers say about a filter.
 
 use super::attributes_body::AttributeBody;
-use crate::chain::params::{FilterParams, Window};
+use crate::chain::params::Window;
 use crate::engine::{EpochInfo, FilterInfo, GrowthInfo, SubFilterInfo};
 #[cfg(test)]
 use crate::schemas;
@@ -97,16 +97,6 @@ pub(crate) struct GrowthBody {
     entries_by_level: Vec<u64>,
 }
 
-impl From<&GrowthInfo> for GrowthBody {
-    fn from(info: &GrowthInfo) -> GrowthBody {
-        GrowthBody {
-            pages_split: info.pages_split,
-            pages_to_split: info.pages_to_split,
-            entries_by_level: info.entries_by_level.clone(),
-        }
-    }
-}
-
 /// The items of a filter with a window that were seen last in one epoch.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
@@ -117,15 +107,6 @@ pub(crate) struct EpochBody {
     /// Items that were seen in it and not since.
     #[cfg_attr(test, schema(example = 417))]
     items: u64,
-}
-
-impl From<&EpochInfo> for EpochBody {
-    fn from(info: &EpochInfo) -> EpochBody {
-        EpochBody {
-            from: rfc3339_ms(info.from_ms),
-            items: info.items,
-        }
-    }
 }
 
 /// One sub-filter of a filter's chain.
@@ -155,6 +136,27 @@ pub(crate) struct SubFilterBody {
 
 impl From<&FilterInfo> for FilterBody {
     fn from(info: &FilterInfo) -> FilterBody {
+        let growth = |growth: &GrowthInfo| GrowthBody {
+            pages_split: growth.pages_split,
+            pages_to_split: growth.pages_to_split,
+            entries_by_level: growth.entries_by_level.clone(),
+        };
+        let epoch = |epoch: &EpochInfo| EpochBody {
+            from: rfc3339_ms(epoch.from_ms),
+            items: epoch.items,
+        };
+        let sub_filter = |sub: &SubFilterInfo| SubFilterBody {
+            layout: info.params.layout().name(),
+            fingerprint_bits: info.params.slot_width().bits(),
+            buckets: sub.buckets,
+            pages: sub.pages,
+            bytes: sub.bytes,
+            items: sub.items,
+            counted: sub.counted,
+            load: sub.load,
+            expected_false_positive_rate: sub.expected_false_positive_rate,
+        };
+        let epochs = info.epochs.as_ref();
         FilterBody {
             key: info.name.as_str().to_owned(),
             layout: info.params.layout().name(),
@@ -174,18 +176,11 @@ impl From<&FilterInfo> for FilterBody {
             expansion: info.params.expansion(),
             max_expansions: info.params.max_expansions(),
             expansions: info.expansions,
-            growth: info.growth.as_ref().map(GrowthBody::from),
+            growth: info.growth.as_ref().map(growth),
             items: info.items,
-            epochs: info
-                .epochs
-                .as_ref()
-                .map(|it| it.iter().map(EpochBody::from).collect()),
+            epochs: epochs.map(|all| all.iter().map(epoch).collect()),
             deletions: info.deletions,
-            sub_filters: info
-                .sub_filters
-                .iter()
-                .map(|sub| SubFilterBody::new(&info.params, sub))
-                .collect(),
+            sub_filters: info.sub_filters.iter().map(sub_filter).collect(),
             bits_per_item: info.bits_per_item,
             bits_per_item_at_capacity: info.params.first_bytes() as f64 * 8.0
                 / info.params.capacity() as f64,
@@ -198,22 +193,6 @@ impl From<&FilterInfo> for FilterBody {
             created_at: rfc3339_ms(info.created_at_ms),
             ttl_seconds: info.expiry.map(|expiry| expiry.ttl_seconds),
             expires_at: info.expiry.map(|expiry| rfc3339_ms(expiry.at_ms)),
-        }
-    }
-}
-
-impl SubFilterBody {
-    fn new(params: &FilterParams, info: &SubFilterInfo) -> SubFilterBody {
-        SubFilterBody {
-            layout: params.layout().name(),
-            fingerprint_bits: params.slot_width().bits(),
-            buckets: info.buckets,
-            pages: info.pages,
-            bytes: info.bytes,
-            items: info.items,
-            counted: info.counted,
-            load: info.load,
-            expected_false_positive_rate: info.expected_false_positive_rate,
         }
     }
 }

@@ -30,17 +30,6 @@ pub(crate) struct SampleBody {
     expected_false_positive_rate: f64,
 }
 
-impl From<&Sample> for SampleBody {
-    fn from(sample: &Sample) -> SampleBody {
-        SampleBody {
-            at: rfc3339_ms(sample.at_ms),
-            items: sample.items,
-            slot_bytes: sample.slot_bytes,
-            expected_false_positive_rate: sample.expected_false_positive_rate,
-        }
-    }
-}
-
 #[cfg(test)]
 pub(crate) fn example() -> serde_json::Value {
     let sample = |at: &str, items, expected_false_positive_rate| SampleBody {
@@ -60,7 +49,13 @@ pub(crate) fn example() -> serde_json::Value {
 /// `GET /filters/{key}/history`.
 pub(crate) async fn get_filter_history(Target(engine, name): Target, _: NoQuery) -> Result {
     let samples = engine.filter_history(&name).await?;
+    let sample = |sample: &Sample| SampleBody {
+        at: rfc3339_ms(sample.at_ms),
+        items: sample.items,
+        slot_bytes: sample.slot_bytes,
+        expected_false_positive_rate: sample.expected_false_positive_rate,
+    };
     json(&HistoryBody {
-        samples: samples.iter().map(SampleBody::from).collect(),
+        samples: samples.iter().map(sample).collect(),
     })
 }

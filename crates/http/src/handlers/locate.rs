@@ -1,7 +1,7 @@
 //! Where an item lies in a filter.
 
 use crate::answer::json;
-use crate::chain::locate::{Located, LocatedBucket, Location};
+use crate::chain::locate::{LocatedBucket, Location};
 use crate::extract::{Target, query_item};
 use crate::problem::Result;
 use crate::words::SlotUse;
@@ -49,38 +49,6 @@ pub(crate) struct BucketBody {
     slots: Vec<SlotUse>,
 }
 
-impl From<&Located> for LocatedBody {
-    fn from(located: &Located) -> LocatedBody {
-        LocatedBody {
-            count: located.count,
-            sub_filters: located.sub_filters,
-            places: located.locations.iter().map(LocationBody::from).collect(),
-        }
-    }
-}
-
-impl From<&Location> for LocationBody {
-    fn from(location: &Location) -> LocationBody {
-        LocationBody {
-            sub_filter: location.position,
-            fingerprint: location.fingerprint.0,
-            counted: location.counted,
-            buckets: location.buckets.iter().map(BucketBody::from).collect(),
-        }
-    }
-}
-
-impl From<&LocatedBucket> for BucketBody {
-    fn from(bucket: &LocatedBucket) -> BucketBody {
-        BucketBody {
-            bucket: bucket.bucket.0,
-            page: bucket.page,
-            first_slot: bucket.first_slot,
-            slots: bucket.slots.iter().map(|&slot| slot.into()).collect(),
-        }
-    }
-}
-
 #[cfg(test)]
 pub(crate) fn example() -> serde_json::Value {
     serde_json::json!(LocatedBody {
@@ -118,5 +86,21 @@ pub(crate) async fn get_item_location(Target(engine, name): Target, uri: Uri) ->
     let asked = query_item(&uri, "POST /filters/{key}/exists")?;
     let item = asked.get(0).unwrap_or_default();
     let located = engine.locate(&name, item).await?;
-    json(&LocatedBody::from(&located))
+    let bucket = |it: &LocatedBucket| BucketBody {
+        bucket: it.bucket.0,
+        page: it.page,
+        first_slot: it.first_slot,
+        slots: it.slots.iter().map(|&slot| slot.into()).collect(),
+    };
+    let place = |it: &Location| LocationBody {
+        sub_filter: it.position,
+        fingerprint: it.fingerprint.0,
+        counted: it.counted,
+        buckets: it.buckets.iter().map(bucket).collect(),
+    };
+    json(&LocatedBody {
+        count: located.count,
+        sub_filters: located.sub_filters,
+        places: located.locations.iter().map(place).collect(),
+    })
 }

@@ -4,7 +4,6 @@ use super::attributes_body::AttributeBody;
 use crate::answer::json;
 use crate::chain::forecast::Stage;
 use crate::chain::params::Window;
-use crate::engine::FilterPreview;
 use crate::extract::{CallerEngine, Sent};
 use crate::problem::Result;
 #[cfg(test)]
@@ -83,51 +82,6 @@ pub(crate) struct StageBody {
     expected_false_positive_rate: f64,
 }
 
-impl From<&FilterPreview> for PreviewBody {
-    fn from(preview: &FilterPreview) -> PreviewBody {
-        let (params, forecast) = (&preview.params, &preview.forecast);
-        let slot_bytes = params.first_bytes();
-        PreviewBody {
-            layout: params.layout().name(),
-            capacity: params.capacity(),
-            fingerprint_bits: params.slot_width().bits(),
-            error_rate: params.error_rate(),
-            promised_growth: params.promised_growth(),
-            max_growth: params.max_growth(),
-            value_bits: params.plain_value_bits(),
-            values_per_item: params.values_per_item(),
-            attributes: params.attributes().map(AttributeBody::all),
-            window_seconds: params.window().map(Window::seconds),
-            window_resolution_seconds: params.window().map(Window::resolution_seconds),
-            bucket_size: params.bucket_size(),
-            max_iterations: params.max_iterations(),
-            expansion: params.expansion(),
-            max_expansions: params.max_expansions(),
-            ttl_seconds: preview.ttl_seconds,
-            buckets: forecast.buckets,
-            pages: forecast.pages,
-            slot_bytes,
-            bits_per_item_at_capacity: slot_bytes as f64 * 8.0 / params.capacity() as f64,
-            load_at_capacity: forecast.load_at_capacity,
-            expected_false_positive_rate: forecast.rate_at_capacity,
-            stages: forecast.stages.iter().map(StageBody::from).collect(),
-            stopped_by: forecast.stopped_by.map(Into::into),
-        }
-    }
-}
-
-impl From<&Stage> for StageBody {
-    fn from(stage: &Stage) -> StageBody {
-        StageBody {
-            sub_filters: stage.sub_filters,
-            growth: stage.growth,
-            items: stage.items,
-            bytes: stage.bytes,
-            expected_false_positive_rate: stage.false_positive_rate,
-        }
-    }
-}
-
 #[cfg(test)]
 pub(crate) fn example() -> serde_json::Value {
     serde_json::json!(PreviewBody {
@@ -177,5 +131,39 @@ pub(crate) fn example() -> serde_json::Value {
 pub(crate) async fn preview_filter(CallerEngine(engine): CallerEngine, sent: Sent) -> Result {
     let (wanted, _) = sent.fields().await?;
     let preview = engine.preview_filter(&wanted).await?;
-    json(&PreviewBody::from(&preview))
+    let (params, forecast) = (&preview.params, &preview.forecast);
+    let slot_bytes = params.first_bytes();
+    let stage = |stage: &Stage| StageBody {
+        sub_filters: stage.sub_filters,
+        growth: stage.growth,
+        items: stage.items,
+        bytes: stage.bytes,
+        expected_false_positive_rate: stage.false_positive_rate,
+    };
+    json(&PreviewBody {
+        layout: params.layout().name(),
+        capacity: params.capacity(),
+        fingerprint_bits: params.slot_width().bits(),
+        error_rate: params.error_rate(),
+        promised_growth: params.promised_growth(),
+        max_growth: params.max_growth(),
+        value_bits: params.plain_value_bits(),
+        values_per_item: params.values_per_item(),
+        attributes: params.attributes().map(AttributeBody::all),
+        window_seconds: params.window().map(Window::seconds),
+        window_resolution_seconds: params.window().map(Window::resolution_seconds),
+        bucket_size: params.bucket_size(),
+        max_iterations: params.max_iterations(),
+        expansion: params.expansion(),
+        max_expansions: params.max_expansions(),
+        ttl_seconds: preview.ttl_seconds,
+        buckets: forecast.buckets,
+        pages: forecast.pages,
+        slot_bytes,
+        bits_per_item_at_capacity: slot_bytes as f64 * 8.0 / params.capacity() as f64,
+        load_at_capacity: forecast.load_at_capacity,
+        expected_false_positive_rate: forecast.rate_at_capacity,
+        stages: forecast.stages.iter().map(stage).collect(),
+        stopped_by: forecast.stopped_by.map(Into::into),
+    })
 }
