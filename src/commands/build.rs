@@ -241,20 +241,17 @@ impl Lines {
     }
 
     fn read<'a>(&self, line: &'a [u8]) -> Result<(Cow<'a, [u8]>, u32), String> {
-        let (item, value) = match (self.is_json, self.value_bits) {
-            (true, _) => return self.read_json(line),
-            (false, None) => return Ok((line.into(), 0)),
+        match (self.is_json, self.value_bits) {
+            (true, _) => self.read_json(line),
+            (false, None) => Ok((line.into(), 0)),
             (false, Some(_)) => {
                 let tab = line.iter().rposition(|it| *it == b'\t');
                 let (item, value) = line.split_at(tab.unwrap_or(0));
-                (
-                    item,
-                    std::str::from_utf8(value.get(1..).unwrap_or_default()),
-                )
+                let value = std::str::from_utf8(value.get(1..).unwrap_or_default());
+                let value = value.ok().and_then(|it| it.parse().ok());
+                Ok((item.into(), self.value(value)?))
             }
-        };
-        let value = value.ok().and_then(|it| it.parse().ok());
-        Ok((item.into(), self.value(value)?))
+        }
     }
 
     fn read_json<'a>(&self, line: &[u8]) -> Result<(Cow<'a, [u8]>, u32), String> {

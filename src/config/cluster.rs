@@ -158,11 +158,8 @@ impl BrokerConfig {
             }
             return None;
         }
-        for broker in self
-            .log
-            .iter()
-            .filter(|it| !is_address(it, &["nats", "tls"]))
-        {
+        let is_no_address = |it: &&String| !is_address(it, &["nats", "tls"]);
+        for broker in self.log.iter().filter(is_no_address) {
             if broker.contains('@') {
                 errors.add("--log has an address with a name or a password, which would stand in logs: give them in a file, --log-credentials");
                 continue;
@@ -188,24 +185,21 @@ impl BrokerConfig {
             errors.add("--log needs --cluster: the name of the cluster, such as --cluster shop");
             return None;
         };
-        match ClusterName::new(cluster) {
-            Ok(cluster) => Some(BrokerSettings {
-                brokers: Brokers {
-                    servers: self.log.clone(),
-                    credentials_file: self.log_credentials.clone(),
-                    inbox: Some(format!("_INBOX.cuckood_{cluster}")),
-                    ca_file: self.log_ca_file.clone(),
-                },
-                cluster,
-                key_file: self.cluster_key_file.clone(),
-                monitors: self.log_monitor.clone(),
-                may_lose: self.log_unsafe,
-            }),
-            Err(error) => {
-                errors.add(format!("--cluster: {error}"));
-                None
-            }
-        }
+        let cluster = ClusterName::new(cluster)
+            .inspect_err(|error| errors.add(format!("--cluster: {error}")))
+            .ok()?;
+        Some(BrokerSettings {
+            brokers: Brokers {
+                servers: self.log.clone(),
+                credentials_file: self.log_credentials.clone(),
+                inbox: Some(format!("_INBOX.cuckood_{cluster}")),
+                ca_file: self.log_ca_file.clone(),
+            },
+            cluster,
+            key_file: self.cluster_key_file.clone(),
+            monitors: self.log_monitor.clone(),
+            may_lose: self.log_unsafe,
+        })
     }
 }
 

@@ -10,7 +10,6 @@ use axum::http::header::CONTENT_SECURITY_POLICY;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Redirect;
 use axum::routing::get;
-use std::collections::HashMap;
 use std::sync::Arc;
 use utoipa_swagger_ui::Config;
 
@@ -36,15 +35,10 @@ static ASSETS: Assets = Assets::new(|| {
     let config = Arc::new(Config::from("/openapi.json").validator_url("none"));
     let asset = |name: &'static str| {
         let file = utoipa_swagger_ui::serve(name, Arc::clone(&config)).ok()??;
-        Some((
-            name,
-            Asset::new(&file.content_type, file.bytes.into_owned()),
-        ))
+        let asset = Asset::new(&file.content_type, file.bytes.into_owned());
+        Some((name, asset))
     };
-    FILES
-        .into_iter()
-        .filter_map(asset)
-        .collect::<HashMap<_, _>>()
+    FILES.into_iter().filter_map(asset).collect()
 });
 
 /// The page and its files.

@@ -53,14 +53,6 @@ impl EntryField {
     fn column(self) -> usize {
         usize::from(self == To)
     }
-
-    fn takes_value(self) -> bool {
-        self != Attributes
-    }
-
-    fn takes_row(self) -> bool {
-        self != Value
-    }
 }
 
 impl EntrySeed<'_> {
@@ -150,13 +142,11 @@ impl ValueSeed<'_> {
     }
 
     fn wrong<T, E: Error>(self, given: String) -> Result<T, E> {
-        let allowed = match (self.field.takes_value(), self.field.takes_row()) {
-            (true, true) => {
-                let values = allowed_values();
-                format!("{values}, or an object with a string for each attribute")
-            }
-            (false, _) => "an object with a string for each attribute".to_owned(),
-            (true, false) => allowed_values(),
+        let row = "an object with a string for each attribute";
+        let allowed = match self.field {
+            Value => allowed_values(),
+            Attributes => row.to_owned(),
+            _ => format!("{}, or {row}", allowed_values()),
         };
         let refusal = HttpError::field(self.at(), given, allowed);
         self.body.refuse(refusal)
@@ -175,11 +165,9 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     refusing!("a value or a row", string, other_number, word, array);
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
-        let value = u32::try_from(number)
-            .ok()
-            .filter(|_| self.field.takes_value());
-        let Some(value) = value else {
-            return self.wrong(number.to_string());
+        let value = match u32::try_from(number) {
+            Ok(value) if self.field != Attributes => value,
+            _ => return self.wrong(number.to_string()),
         };
         let columns = self.body.columns.get_or_insert_default();
         if columns.iter().any(|it| !it.rows.is_empty()) {
@@ -192,7 +180,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        if !self.field.takes_row() {
+        if self.field == Value {
             return self.wrong("an object".to_owned());
         }
         let columns = self.body.columns.get_or_insert_default();
