@@ -119,18 +119,12 @@ fn item_of(query: &Query<'_>, post: &'static str) -> Result<ItemBatch> {
             decoded.as_slice()
         }
         (None, None) => {
-            return Err(HttpError::parameter(
-                "item",
-                "left out",
-                "item or item_base64url",
-            ));
+            let allowed = "item or item_base64url";
+            return Err(HttpError::parameter("item", "left out", allowed));
         }
         (Some(_), Some(_)) => {
-            return Err(HttpError::parameter(
-                "item_base64url",
-                "given beside item",
-                "one of the two",
-            ));
+            let (name, given) = ("item_base64url", "given beside item");
+            return Err(HttpError::parameter(name, given, "one of the two"));
         }
     };
     if item.len() > MAX_QUERY_ITEM_BYTES {

@@ -41,17 +41,10 @@ pub(super) async fn in_words<R>(
     word: fn(&R) -> (&'static str, Option<engine::FullReason>),
 ) -> Response {
     let each = answered.answer.iter().map(word);
-    let full_reason = each.clone().find_map(|(_, full)| full);
+    let full = each.clone().find_map(|(_, full)| full);
     let words = each.map(|(name, _)| Word::Name(name));
-    let response = results(
-        batch.format,
-        words,
-        &batch.blanks,
-        full_reason,
-        batch.answer,
-    )
-    .await;
-    marked(answered, response)
+    let response = results(batch.format, words, &batch.blanks, full, batch.answer);
+    marked(answered, response.await)
 }
 
 /// The word of a result, and why it is full if it is.
@@ -119,18 +112,10 @@ pub(crate) async fn get_item_count(Target(engine, name): Target, uri: Uri) -> Re
 /// `POST /filters/{key}/count`.
 pub(crate) async fn count_items(Target(engine, name): Target, sent: Sent) -> Result {
     let mut batch = sent.batch(BatchKind::Question).await?;
-    let counts = engine
-        .in_turn(batch.turn.take())
-        .count(&name, &batch.items)
-        .await?;
-    Ok(results(
-        batch.format,
-        counts.into_iter().map(Word::Number),
-        &batch.blanks,
-        None,
-        None,
-    )
-    .await)
+    let engine = engine.in_turn(batch.turn.take());
+    let counts = engine.count(&name, &batch.items).await?;
+    let counts = counts.into_iter().map(Word::Number);
+    Ok(results(batch.format, counts, &batch.blanks, None, None).await)
 }
 
 /// The answer to the one item that was asked for.

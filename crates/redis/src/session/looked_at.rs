@@ -129,10 +129,9 @@ impl Session {
                 }
             }
             (b"history", 3) => {
-                let told = if is_event(words.get(2)) {
-                    &seconds[..]
-                } else {
-                    &[]
+                let told = match is_event(words.get(2)) {
+                    true => seconds.as_slice(),
+                    false => &[],
                 };
                 self.replies.array(told.len());
                 for second in told {
@@ -177,17 +176,13 @@ impl Session {
     }
 
     fn histogram(&mut self, words: Words<'_>) -> Result {
-        let specs: Vec<&Spec> = match words.len() {
+        let specs: Vec<&'static Spec> = match words.len() {
             2 => TABLE.iter().collect(),
             _ => words.from(2).iter().filter_map(find).collect(),
         };
         let timings = &self.service.timings;
-        let told = specs
-            .into_iter()
-            .map(|spec| (spec, timings.times(spec.verb)));
-        let told: Vec<(&Spec, Times)> = told
-            .filter_map(|(spec, times)| Some((spec, times?)))
-            .collect();
+        let timed = |spec: &'static Spec| Some((spec, timings.times(spec.verb)?));
+        let told: Vec<(&Spec, Times)> = specs.into_iter().filter_map(timed).collect();
         self.hold_reply(told.len() * TIMES_BYTES)?;
         let replies = &mut self.replies;
         replies.map(told.len());
@@ -241,12 +236,7 @@ impl Session {
     pub(super) fn about_commands(&self) -> String {
         let line = |spec: &Spec| -> Option<String> {
             let times = self.service.timings.times(spec.verb)?;
-            let Times {
-                micros,
-                failed,
-                rejected,
-                ..
-            } = times;
+            let (micros, failed, rejected) = (times.micros, times.failed, times.rejected);
             let calls = times.calls.saturating_sub(rejected);
             let each = micros as f64 / calls.max(1) as f64;
             Some(format!(
