@@ -332,15 +332,17 @@ pub(crate) struct ClientInfo {
     local: SocketAddr,
     since: Instant,
     version: AtomicU8,
-    texts: Mutex<Texts>,
+    pub(crate) texts: Mutex<Texts>,
 }
 
+/// What a client says of itself.
 #[derive(Default)]
-struct Texts {
-    name: String,
-    user: Option<String>,
-    library: String,
-    library_version: String,
+pub(crate) struct Texts {
+    pub(crate) name: String,
+    /// The name of the key that it has shown.
+    pub(crate) user: Option<String>,
+    pub(crate) library: String,
+    pub(crate) library_version: String,
 }
 
 impl ClientInfo {
@@ -368,10 +370,6 @@ impl ClientInfo {
         self.texts.lock().name.clone()
     }
 
-    pub(crate) fn note_name(&self, name: String) {
-        self.texts.lock().name = name;
-    }
-
     /// Whether it has shown the key of that name.
     pub(crate) fn is_of(&self, user: &str) -> bool {
         self.texts.lock().user.as_deref() == Some(user)
@@ -379,14 +377,6 @@ impl ClientInfo {
 
     pub(crate) fn note_user(&self, user: &str) {
         self.texts.lock().user = Some(user.to_owned());
-    }
-
-    pub(crate) fn note_library(&self, name: String) {
-        self.texts.lock().library = name;
-    }
-
-    pub(crate) fn note_library_version(&self, version: String) {
-        self.texts.lock().library_version = version;
     }
 
     pub(crate) fn note_version(&self, version: u8) {

@@ -100,6 +100,9 @@ async fn post_snapshot(
     let slot = app.admission.downloads.try_take(None, 1)?;
     let begun = tokio::task::spawn_blocking(move || {
         let not_ready = |reason: String| HttpError::PodNotReady { reason };
+        let differs = |unfit: Unfit| HttpError::HistoryDiffers {
+            reason: unfit.to_string(),
+        };
         let states = engine.lane_states();
         if states.iter().any(|it| it.has_stopped()) {
             return Err(not_ready("this pod lacks something itself".to_owned()));
@@ -125,12 +128,6 @@ async fn post_snapshot(
         (CONTENT_LENGTH, bytes.to_string()),
     ];
     Ok((headers, body).into_response())
-}
-
-fn differs(unfit: Unfit) -> HttpError {
-    HttpError::HistoryDiffers {
-        reason: unfit.to_string(),
-    }
 }
 
 /// An archive as it goes out, in pieces.

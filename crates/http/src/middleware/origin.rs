@@ -12,7 +12,7 @@ use crate::server::app::HostPolicy;
 use crate::server::listen::role::Transport;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use std::net::IpAddr;
 
 /// Whether the server answers to a name.
@@ -80,8 +80,7 @@ fn is_probe(uri: &Uri) -> bool {
 /// Whether a request calls us by the plainest of local names: most do, and it
 /// need not be taken apart.
 fn is_plainly_local(uri: &Uri, headers: &HeaderMap) -> bool {
-    let mut hosts = headers.get_all(HOST).iter();
-    let (Some(host), None, None) = (hosts.next(), hosts.next(), uri.authority()) else {
+    let (Some(host), None) = (only_host(headers), uri.authority()) else {
         return false;
     };
     let mut parts = host.as_bytes().split(|&byte| byte == b':');
@@ -93,19 +92,18 @@ fn is_plainly_local(uri: &Uri, headers: &HeaderMap) -> bool {
         && parts.next().is_none()
 }
 
-/// The name in the request line goes before the header (RFC 9112, 3.2.2); two
-/// headers are no name at all.
+/// The header with the name; two are no name at all.
+fn only_host(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next();
+    host.filter(|_| hosts.next().is_none())
+}
+
+/// The name in the request line goes before the header (RFC 9112, 3.2.2).
 fn called_by(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     let authority = match uri.authority() {
         Some(authority) => authority.clone(),
-        None => {
-            let mut hosts = headers.get_all(HOST).iter();
-            let host = hosts.next()?;
-            if hosts.next().is_some() {
-                return None;
-            }
-            host.to_str().ok()?.parse().ok()?
-        }
+        None => only_host(headers)?.to_str().ok()?.parse().ok()?,
     };
     (!authority.as_str().contains('@')).then_some(authority)
 }

@@ -115,7 +115,7 @@ impl Session {
             return Err(HELLO_FIRST.into());
         }
         if let Some(name) = name {
-            self.info.note_name(name);
+            self.info.texts.lock().name = name;
         }
         self.speak(version);
         self.greet();
@@ -168,7 +168,7 @@ impl Session {
     pub(super) fn reset(&mut self) {
         self.transaction = None;
         self.speak(Version::Resp2);
-        self.info.note_name(String::new());
+        self.info.texts.lock().name.clear();
         self.info.note_user(DEFAULT_USER);
         self.principal = self.anybody();
         charge_to_task();
@@ -201,7 +201,7 @@ impl Session {
             },
             b"info" => self.replies.text(&self.info.line()),
             b"setname" => {
-                self.info.note_name(client_name(words.get(2))?);
+                self.info.texts.lock().name = client_name(words.get(2))?;
                 self.replies.ok();
             }
             b"setinfo" => self.set_info(words)?,
@@ -263,8 +263,8 @@ impl Session {
             .into());
         };
         match words.get(2).to_ascii_lowercase().as_slice() {
-            b"lib-name" => self.info.note_library(value),
-            b"lib-ver" => self.info.note_library_version(value),
+            b"lib-name" => self.info.texts.lock().library = value,
+            b"lib-ver" => self.info.texts.lock().library_version = value,
             _ => return Err(format!("ERR Unrecognized option '{}'", excerpt(words.get(2))).into()),
         }
         self.replies.ok();

@@ -48,11 +48,7 @@ impl Session {
             (b"get", _) => return Err(errors::arity_of("config", words.get(1)).into()),
             _ => return Err(errors::unknown_subcommand(words).into()),
         }
-        let patterns: Vec<_> = words
-            .from(2)
-            .iter()
-            .map(<[u8]>::to_ascii_lowercase)
-            .collect();
+        let patterns = folded(words.from(2));
         let patterns = Pattern::all(patterns.iter().map(Vec::as_slice))?;
         let mut wanted = self.service.settings();
         wanted.retain(|(name, _)| patterns.iter().any(|it| it.matches(name.as_bytes())));
@@ -64,11 +60,7 @@ impl Session {
     }
 
     async fn info(&mut self, words: Words<'_>) -> Result {
-        let asked: Vec<Vec<u8>> = words
-            .from(1)
-            .iter()
-            .map(<[u8]>::to_ascii_lowercase)
-            .collect();
+        let asked = folded(words.from(1));
         let is_wanted = |section: &str| {
             let all: &[&[u8]] = match section {
                 // Long, and for who asks for it.
@@ -149,6 +141,11 @@ impl Session {
             self.service.options.max_connections
         )
     }
+}
+
+/// Words in small letters.
+fn folded(words: Words<'_>) -> Vec<Vec<u8>> {
+    words.iter().map(<[u8]>::to_ascii_lowercase).collect()
 }
 
 fn about_module() -> String {

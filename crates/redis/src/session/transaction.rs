@@ -94,11 +94,7 @@ impl Session {
             return Err("EXECABORT Transaction discarded because of previous errors.".into());
         }
         let batch = transaction.commands.into_batch();
-        let About {
-            changed,
-            reply_bytes,
-            ..
-        } = About::of(&batch).await?;
+        let (changed, reply_bytes) = About::of(&batch).await?;
         // The rest is held when it is worked on.
         self.hold_reply(reply_bytes).map_err(|refused| {
             format!(
@@ -173,9 +169,12 @@ struct About<'a> {
 }
 
 impl<'a> About<'a> {
+    /// The filter whose items a transaction changes, and bytes of its replies to what is
+    /// not about items.
+    ///
     /// # Errors
     /// It changes several filters, or is about too many.
-    async fn of(batch: &'a Batch) -> Result<About<'a>> {
+    async fn of(batch: &'a Batch) -> Result<(Option<&'a [u8]>, usize)> {
         let mut about = About::default();
         for index in 0..batch.len() {
             let words = batch.command(index);
@@ -189,7 +188,7 @@ impl<'a> About<'a> {
             give_way().await;
         }
         match about.filters.len() <= MOST_FILTERS {
-            true => Ok(about),
+            true => Ok((about.changed, about.reply_bytes)),
             false => Err(format!(
                 "EXECABORT Transaction discarded because of: ERR it is about the items of {} filters, {MOST_FILTERS} are allowed: send several transactions",
                 about.filters.len()
@@ -203,17 +202,15 @@ impl<'a> About<'a> {
         if verb.is_question() {
             return Ok(());
         }
-        match self.changed {
-            Some(other) if other != key => Err(format!(
+        if let Some(other) = self.changed.filter(|&other| other != key) {
+            return Err(format!(
                 "EXECABORT Transaction discarded because of: ERR writes to more than one filter ({}, {}) can't be one transaction: use pipeline(transaction=False)",
                 excerpt(other),
                 excerpt(key)
             )
-            .into()),
-            _ => {
-                self.changed = Some(key);
-                Ok(())
-            }
+            .into());
         }
+        self.changed = Some(key);
+        Ok(())
     }
 }

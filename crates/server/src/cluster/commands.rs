@@ -34,10 +34,6 @@ impl ForwardedBy {
         ForwardedBy(headers.get_all(FORWARDED_BY).iter().cloned().collect())
     }
 
-    pub(crate) fn each(&self) -> impl Iterator<Item = &HeaderValue> {
-        self.0.iter()
-    }
-
     /// Whether a client sent it here.
     pub fn is_none(&self) -> bool {
         self.0.is_empty()
@@ -127,7 +123,7 @@ impl CommandsHead {
         if !self.positions.is_empty() {
             say(MIN_POSITION, LanePosition::list(&self.positions));
         }
-        for pod in self.forwarded_by.each() {
+        for pod in &self.forwarded_by.0 {
             headers.append(FORWARDED_BY, pod.clone());
         }
         headers
