@@ -90,37 +90,29 @@ impl Batch {
             error => return HttpError::from(error),
         };
         let given = excerpt(&refusal.given);
-        let (place, given) = match (refusal.place, self.options_in) {
-            (
-                RowPlace::Entry {
-                    position,
-                    field,
-                    attribute,
-                },
-                OptionsIn::Body,
-            ) => {
-                let row = format!("/entries/{position}/{}", name_of(field, "attributes"));
-                (FieldPlace::Body(pointer(&row, &attribute)), given)
-            }
-            (
-                RowPlace::Entry {
-                    position,
-                    attribute,
-                    ..
-                },
-                OptionsIn::Query,
-            ) => (self.line(position), in_words(&attribute, &given)),
-            (RowPlace::Where { attribute, label }, OptionsIn::Body) => {
-                let of_attribute = pointer("", &attribute);
-                let at = match label {
-                    Some(label) => format!("{of_attribute}/{label}"),
-                    None => of_attribute,
-                };
-                (in_body(at), given)
-            }
-            (RowPlace::Where { attribute, .. }, OptionsIn::Query) => {
-                (in_query(String::new()), in_words(&attribute, &given))
-            }
+        let (place, given) = match refusal.place {
+            RowPlace::Entry {
+                position,
+                field,
+                attribute,
+            } => match self.options_in {
+                OptionsIn::Body => {
+                    let row = format!("/entries/{position}/{}", name_of(field, "attributes"));
+                    (FieldPlace::Body(pointer(&row, &attribute)), given)
+                }
+                OptionsIn::Query => (self.line(position), in_words(&attribute, &given)),
+            },
+            RowPlace::Where { attribute, label } => match self.options_in {
+                OptionsIn::Body => {
+                    let of_attribute = pointer("", &attribute);
+                    let at = match label {
+                        Some(label) => format!("{of_attribute}/{label}"),
+                        None => of_attribute,
+                    };
+                    (in_body(at), given)
+                }
+                OptionsIn::Query => (in_query(String::new()), in_words(&attribute, &given)),
+            },
         };
         HttpError::refused(place, given, refusal.allowed)
     }
