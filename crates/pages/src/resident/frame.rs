@@ -43,6 +43,7 @@ const MAX_PARKED_COUNTERS: usize = 8;
 
 /// What is known of the page in a frame. Not beside its words: those fill huge
 /// pages, and one is seldom read with the other.
+#[derive(Default)]
 #[repr(align(64))]
 pub(super) struct State {
     /// Slots in use. Written by the lane, or with the whole page.
@@ -73,27 +74,11 @@ const _: () = assert!(size_of::<State>() == 64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirtyState {
     /// The image is the page, with what is parked of it.
-    Clean,
+    Clean = 0,
     /// Changed, and waiting for a checkpoint.
-    Dirty,
+    Dirty = 1,
     /// Its image was copied and is being written.
-    Copied,
-}
-
-impl State {
-    pub(super) const fn new() -> State {
-        State {
-            occupied: AtomicU32::new(0),
-            counters: ArcSwapOption::const_empty(),
-            is_listed: AtomicBool::new(false),
-            pins: AtomicU32::new(0),
-            dirty: AtomicU8::new(0),
-            changed_since_copy: AtomicU64::new(0),
-            changed: [const { AtomicU16::new(0) }; MAX_CHANGED],
-            changed_words: AtomicU8::new(0),
-            changed_counters: AtomicBool::new(false),
-        }
-    }
+    Copied = 2,
 }
 
 impl Words<'_> {
@@ -258,12 +243,7 @@ impl Frame<'_> {
 
     #[inline]
     pub(super) fn set_dirty_state(self, state: DirtyState) {
-        let byte = match state {
-            DirtyState::Clean => 0,
-            DirtyState::Dirty => 1,
-            DirtyState::Copied => 2,
-        };
-        self.state.dirty.store(byte, Ordering::Release);
+        self.state.dirty.store(state as u8, Ordering::Release);
     }
 
     #[inline]
@@ -277,6 +257,7 @@ impl Frame<'_> {
             .changed_since_copy
             .store(sequence, Ordering::Relaxed);
     }
+
     /// Notes that a word changes.
     #[inline]
     pub(super) fn note_changed(self, word: u16) {

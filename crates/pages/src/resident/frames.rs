@@ -39,7 +39,7 @@ impl Chunk {
         let each = 0..frames;
         Chunk {
             words: HugeWords::new(frames * FRAME_WORDS),
-            states: each.clone().map(|_| State::new()).collect(),
+            states: each.clone().map(|_| State::default()).collect(),
             referenced: each.clone().map(|_| AtomicBool::new(false)).collect(),
             stamps: each.map(|_| AtomicU64::new(0)).collect(),
         }
