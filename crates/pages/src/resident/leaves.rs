@@ -26,14 +26,8 @@ type Leaf = [Entry; LEAF_PAGES];
 /// The leaf of neighbouring pages of a table: 0 for none; or its number + 1 in
 /// the low half, and in the high half one that is new whenever a table takes a
 /// leaf.
+#[derive(Default)]
 pub(super) struct LeafName(AtomicU64);
-
-impl LeafName {
-    /// That of none.
-    pub(super) fn new() -> LeafName {
-        LeafName(AtomicU64::new(0))
-    }
-}
 
 /// The leaf that a name says, if any.
 #[inline]

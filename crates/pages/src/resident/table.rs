@@ -75,12 +75,6 @@ impl Extent {
     }
 }
 
-/// Where the name of a leaf lies.
-struct Place<'a> {
-    part: &'a Part,
-    within: usize,
-}
-
 impl PageTable {
     /// A table of a sub-filter's pages, none of them resident.
     pub fn new(filter: FilterId, ordinal: Ordinal, geometry: &PageGeometry) -> Self {
@@ -223,7 +217,7 @@ impl PageTable {
     /// The name of a page's leaf, if a page of its part was ever resident.
     #[inline]
     pub(super) fn leaf(&self, page: u32) -> Option<&LeafName> {
-        let number = number_of_leaf(page);
+        let number = page / LEAF_PAGES as u32;
         let above = number >> self.first_bits;
         let (parts, within) = match above {
             0 => (&self.first, number as usize),
@@ -238,14 +232,15 @@ impl PageTable {
 
     /// The same for a page that is to be resident.
     pub(super) fn leaf_to_fill(&self, page: u32) -> Option<&LeafName> {
-        let number = number_of_leaf(page);
-        let Place { part, within } = self.place_to_fill(number)?;
+        let number = page / LEAF_PAGES as u32;
+        let (part, within) = self.place_to_fill(number)?;
         let leaves = self.segment_leaves(number).min(PART_LEAVES);
-        part.get_or_init(|| (0..leaves).map(|_| LeafName::new()).collect())
+        part.get_or_init(|| (0..leaves).map(|_| LeafName::default()).collect())
             .get(within)
     }
 
-    fn place_to_fill(&self, number: u32) -> Option<Place<'_>> {
+    /// The part that the name of a leaf lies in, and its place there.
+    fn place_to_fill(&self, number: u32) -> Option<(&Part, usize)> {
         let above = number >> self.first_bits;
         let (parts_of, within) = match above {
             0 => (&self.first, number as usize),
@@ -262,10 +257,7 @@ impl PageTable {
                 )
             }
         };
-        Some(Place {
-            part: parts_of.get(within / PART_LEAVES)?,
-            within: within % PART_LEAVES,
-        })
+        Some((parts_of.get(within / PART_LEAVES)?, within % PART_LEAVES))
     }
 
     /// Leaves that the segment of a leaf has names for.
@@ -311,11 +303,6 @@ pub(super) fn read_pages(
         }
     })?;
     result
-}
-
-#[inline]
-fn number_of_leaf(page: u32) -> u32 {
-    page / LEAF_PAGES as u32
 }
 
 /// Where a leaf lies in its segment, which begins with the leaf whose number
@@ -373,8 +360,8 @@ mod tests {
     #[test]
     fn a_table_takes_no_more_names_than_there_are_leaves() {
         let names = |table: &PageTable, leaf| {
-            let place = table.place_to_fill(leaf).unwrap();
-            place.part.get().map_or(0, |part| part.len())
+            let (part, _) = table.place_to_fill(leaf).unwrap();
+            part.get().map_or(0, |part| part.len())
         };
         const LEAF: u32 = LEAF_PAGES as u32;
         let small = table(1, true);
