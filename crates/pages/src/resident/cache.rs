@@ -17,7 +17,7 @@
 use super::eviction::{COUNTERS_SWEEP, Eviction};
 use super::flights::Flights;
 use super::frame::{Frame, FrameIndex, Words};
-use super::frames::{Chunk, Frames};
+use super::frames::Frames;
 use super::image::PageImage;
 use super::leaves::frame_at;
 use super::parked::{Changed, Parked, ParkedBytes, ParkedPage};
@@ -29,10 +29,10 @@ use cuckood_filter::chain::pages::WholePage;
 use cuckood_filter::chain::plan::ChangedCounter;
 use cuckood_filter::cuckoo::paged::PAGE_WORDS;
 use cuckood_metrics::Metrics;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Words of a page in a frame that may be parked. One that changed in more costs as much
 /// there as its frame.
@@ -40,8 +40,8 @@ const MAX_WORDS: usize = PAGE_WORDS as usize / 2;
 
 /// Pages in memory.
 pub struct PageCache {
-    frames: Frames,
-    eviction: Mutex<Eviction>,
+    pub(super) frames: Frames,
+    pub(super) eviction: Mutex<Eviction>,
     /// Pages that are being brought in.
     pub(super) flights: Flights,
     versions: Versions,
@@ -118,7 +118,7 @@ impl PageCache {
     /// page's if it [is still](ResidentPage::is_still) in its frame afterwards.
     #[inline]
     pub fn resident<'a>(&'a self, table: &'a PageTable, page: u32) -> Option<ResidentPage<'a>> {
-        let (entry, place) = self.frames.leaves().place(table.leaf(page)?, page)?;
+        let (entry, place) = self.frames.leaves.place(table.leaf(page)?, page)?;
         let (chunk, within) = self.frames.chunk(frame_at(place)?)?;
         chunk.mark_referenced(within);
         Some(ResidentPage {
@@ -139,7 +139,7 @@ impl PageCache {
     /// Copies of a class that are counted beside a page, or `None` if the page
     /// is not resident.
     pub fn counter(&self, table: &PageTable, page: u32, key: CounterKey) -> Option<u64> {
-        let (entry, place) = self.frames.leaves().place(table.leaf(page)?, page)?;
+        let (entry, place) = self.frames.leaves.place(table.leaf(page)?, page)?;
         let copies = self.frame(frame_at(place)?)?.counter(key);
         entry.is_still(place, WordsRead::fence()).then_some(copies)
     }
@@ -152,7 +152,7 @@ impl PageCache {
         page: u32,
         keys: RangeInclusive<CounterKey>,
     ) -> Option<Counters> {
-        let (entry, place) = self.frames.leaves().place(table.leaf(page)?, page)?;
+        let (entry, place) = self.frames.leaves.place(table.leaf(page)?, page)?;
         let counters = self.frame(frame_at(place)?)?.counters_within(keys);
         entry
             .is_still(place, WordsRead::fence())
@@ -210,7 +210,7 @@ impl PageCache {
     /// The frame of a page, which stays its own only if the page is pinned.
     #[inline]
     pub fn resident_frame(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
-        let (_, place) = self.frames.leaves().place(table.leaf(page)?, page)?;
+        let (_, place) = self.frames.leaves.place(table.leaf(page)?, page)?;
         frame_at(place)
     }
 
@@ -259,7 +259,7 @@ impl PageCache {
                 let stamp = self.frames.stamp(index).ok_or(NotInstalled::NoFrame)?;
                 stamp.store(0, Ordering::Relaxed);
                 self.frames.mark_referenced(index);
-                let entry = eviction.entry_to_fill(&self.frames, leaf, page);
+                let entry = self.frames.leaves.fill(&mut eviction.leaves, leaf, page);
                 let entry = entry.ok_or(NotInstalled::NoFrame)?;
                 entry.set(eviction.assign(index, table, page), || {
                     frame.fill(table.geometry().slot_width(), image.slots);
@@ -282,7 +282,8 @@ impl PageCache {
     pub(super) fn detach(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
         let mut eviction = self.eviction.lock();
         let index = self.resident_frame(table, page)?;
-        eviction.clear_entry(&self.frames, table, page, index)?;
+        let (leaf, leaves) = (table.leaf(page)?, &mut eviction.leaves);
+        self.frames.leaves.clear(leaves, leaf, page, index)?;
         Some(index)
     }
 
@@ -399,12 +400,6 @@ impl PageCache {
         self.frames.set_counters(index, table, counters);
     }
 
-    /// Whether counters take more than their share: their pages should be
-    /// checkpointed, so that they may be evicted.
-    pub(super) fn has_many_counters(&self) -> bool {
-        self.frames.has_many_counters()
-    }
-
     /// Whether counters take so much more than their share that commits should
     /// wait for pages to be evicted: as long as there are such that may be once
     /// they are clean. What commands keep in memory that wait themselves would be
@@ -439,23 +434,6 @@ impl PageCache {
             self.eviction.lock().shed_counters(&self.frames);
             left = left.saturating_sub(COUNTERS_SWEEP);
         }
-    }
-}
-
-/// For the [pins of drains](super::DrainPins).
-impl PageCache {
-    pub(super) fn lock_eviction(&self) -> MutexGuard<'_, Eviction> {
-        self.eviction.lock()
-    }
-
-    #[inline]
-    pub(super) fn stamp(&self, index: FrameIndex) -> Option<&AtomicU64> {
-        self.frames.stamp(index)
-    }
-
-    #[inline]
-    pub(super) fn chunk(&self, index: FrameIndex) -> Option<(&Chunk, usize)> {
-        self.frames.chunk(index)
     }
 }
 

@@ -513,7 +513,7 @@ impl Checkpointer {
     fn is_due(&self) -> bool {
         self.has_many_pages()
             || self.log.bytes() > self.bounds.much_log()
-            || self.cache.has_many_counters()
+            || self.cache.frames.has_many_counters()
     }
 
     /// Whether recovery should see to pages before it goes on. Hardly a frame is in use

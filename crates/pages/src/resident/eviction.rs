@@ -7,8 +7,7 @@
 
 use super::frame::{DirtyState, FrameIndex};
 use super::frames::Frames;
-use super::leaves::{LeafName, LeafUse, place_in};
-use super::seqlock::Entry;
+use super::leaves::{LeafUse, place_in};
 use super::table::PageTable;
 use cuckood_metrics::Metrics;
 use prometheus::IntCounter;
@@ -30,7 +29,7 @@ pub(super) struct Eviction {
     owners: Vec<Option<Owner>>,
     /// Frames that were used and hold no page.
     free: Vec<FrameIndex>,
-    leaves: LeafUse,
+    pub(super) leaves: LeafUse,
     hand: usize,
     /// Where the sweep of pages with counters goes on, and the look for one that no
     /// command keeps in memory.
@@ -143,28 +142,6 @@ impl Eviction {
         place_in(index, self.generation)
     }
 
-    /// The entry of a page that comes in, on the leaf of that name.
-    pub(super) fn entry_to_fill<'a>(
-        &mut self,
-        frames: &'a Frames,
-        leaf: &LeafName,
-        page: u32,
-    ) -> Option<&'a Entry> {
-        frames.leaves().fill(&mut self.leaves, leaf, page)
-    }
-
-    /// Says that a page has no place any more.
-    pub(super) fn clear_entry(
-        &mut self,
-        frames: &Frames,
-        table: &PageTable,
-        page: u32,
-        index: FrameIndex,
-    ) -> Option<()> {
-        let leaf = table.leaf(page)?;
-        frames.leaves().clear(&mut self.leaves, leaf, page, index)
-    }
-
     /// Takes back the frame of a page that is no more, and is nowhere named any
     /// more.
     pub(super) fn release(&mut self, frames: &Frames, index: FrameIndex) {
@@ -235,9 +212,8 @@ impl Eviction {
         let Some(leaf) = owner.table.leaf(owner.page) else {
             return false;
         };
-        let all = frames.leaves();
-        let cleared = all.clear(&mut self.leaves, leaf, owner.page, index);
-        if cleared.is_none() {
+        let (all, leaves) = (&frames.leaves, &mut self.leaves);
+        if all.clear(leaves, leaf, owner.page, index).is_none() {
             return false;
         }
         owner.table.count_evicted();

@@ -69,7 +69,8 @@ impl Chunk {
 /// The frames of a cache.
 pub(super) struct Frames {
     chunks: Box<[OnceLock<Chunk>]>,
-    leaves: Leaves,
+    /// The entries of the pages that lie in them.
+    pub(super) leaves: Leaves,
     capacity: u32,
     /// Bytes of all resident counters, and how many there should be at most.
     counter_bytes: AtomicU64,
@@ -105,12 +106,6 @@ impl Frames {
     /// How many there are.
     pub(super) fn capacity(&self) -> u32 {
         self.capacity
-    }
-
-    /// The entries of the pages that lie in them.
-    #[inline]
-    pub(super) fn leaves(&self) -> &Leaves {
-        &self.leaves
     }
 
     /// Allocates the frame of that number, with others, if it is not there.
@@ -206,7 +201,8 @@ impl Frames {
         self.counter_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether counters take more than their share.
+    /// Whether counters take more than their share: their pages should be
+    /// checkpointed, so that they may be evicted.
     pub(super) fn has_many_counters(&self) -> bool {
         self.counter_bytes.load(Ordering::Relaxed) > self.max_counter_bytes
     }

@@ -50,7 +50,7 @@ impl DrainPins {
     /// Those of a drain that begins.
     pub fn begin(cache: &Arc<PageCache>) -> DrainPins {
         DrainPins {
-            drain: cache.lock_eviction().begin_drain(),
+            drain: cache.eviction.lock().begin_drain(),
             cache: Arc::clone(cache),
             reached: 0,
             held: 0,
@@ -75,7 +75,7 @@ impl DrainPins {
     #[inline]
     pub fn pinned(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
         let index = self.cache.resident_frame(table, page)?;
-        let stamp = self.cache.stamp(index)?;
+        let stamp = self.cache.frames.stamp(index)?;
         let number = stamp.load(Ordering::Relaxed);
         if number == expected(self.drain) {
             // It is a pin already.
@@ -90,9 +90,9 @@ impl DrainPins {
     /// not resident.
     #[inline]
     pub fn pin(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
-        let _lock = self.cache.lock_eviction();
+        let _lock = self.cache.eviction.lock();
         let index = self.cache.resident_frame(table, page)?;
-        let (chunk, within) = self.cache.chunk(index)?;
+        let (chunk, within) = self.cache.frames.chunk(index)?;
         chunk
             .stamp(within)?
             .store(reached(self.drain), Ordering::Relaxed);
@@ -111,7 +111,7 @@ impl DrainPins {
         most: usize,
     ) {
         let cache = &self.cache;
-        let _lock = cache.lock_eviction();
+        let _lock = cache.eviction.lock();
         let mut last: Option<(&PageTable, u32, Words<'_>)> = None;
         for (table, page, word) in words {
             // An item's two words mostly lie on one page.
@@ -123,7 +123,7 @@ impl DrainPins {
                 continue;
             }
             let index = cache.resident_frame(table, page);
-            let chunk = index.and_then(|it| cache.chunk(it));
+            let chunk = index.and_then(|it| cache.frames.chunk(it));
             let Some((chunk, within)) = chunk else {
                 continue;
             };
@@ -144,6 +144,6 @@ impl DrainPins {
 
 impl Drop for DrainPins {
     fn drop(&mut self) {
-        self.cache.lock_eviction().end_drain(self.drain);
+        self.cache.eviction.lock().end_drain(self.drain);
     }
 }

@@ -193,7 +193,7 @@ fn commits_wait_for_pages_with_counters_that_go_and_not_for_those_that_commands_
     for page in 0..90 {
         install_counted(&cache, &table, page, Hold::Pinned).unwrap();
     }
-    assert!(cache.has_many_counters() && !cache.must_shed_counters());
+    assert!(cache.frames.has_many_counters() && !cache.must_shed_counters());
     let dirty = install_counted(&cache, &table, 90, Hold::Pinned).unwrap();
     let frame = cache.frame(dirty).unwrap();
     frame.set_dirty_state(DirtyState::Dirty);
@@ -217,7 +217,7 @@ fn counters_stay_with_their_page_and_within_their_share() {
         );
     }
     let held = cache.frames.counter_bytes();
-    assert!(!cache.has_many_counters(), "{held} bytes of counters");
+    assert!(!cache.frames.has_many_counters(), "{held} bytes of counters");
     assert!(table.resident() < 20, "{} pages", table.resident());
     assert_eq!(
         bytes.get() as u64,
@@ -336,7 +336,7 @@ fn tables_take_memory_for_the_pages_that_are_resident_and_not_for_those_that_wer
     assert!(more < 200 << 20, "{} MiB", more >> 20);
     let resident = tables.iter().map(|table| table.resident()).sum::<u32>();
     assert_eq!(resident, MIN_FRAMES as u32);
-    assert!(cache.lock_eviction().leaves_used() <= MIN_FRAMES);
+    assert!(cache.eviction.lock().leaves_used() <= MIN_FRAMES);
 }
 
 #[test]
@@ -375,5 +375,5 @@ fn readers_see_their_own_pages_while_tables_take_each_others_leaves() {
         }
         ends.store(true, Ordering::Relaxed);
     });
-    assert!(cache.lock_eviction().leaves_used() <= MIN_FRAMES);
+    assert!(cache.eviction.lock().leaves_used() <= MIN_FRAMES);
 }

@@ -137,7 +137,7 @@ impl Checkpointer {
             Purpose::Images => return Work::Store(Which::All),
             _ if log > self.bounds.very_much_log() => return Work::Store(Which::All),
             Purpose::Frames => true,
-            Purpose::Bounds => self.has_many_dirty_pages() || self.cache.has_many_counters(),
+            Purpose::Bounds => self.has_many_dirty_pages() || self.cache.frames.has_many_counters(),
         };
         if !for_frames {
             return match parked > self.bounds.many_parked_bytes() {
