@@ -19,6 +19,7 @@ mod slices;
 mod thread;
 
 pub use slices::CutLog;
+use slices::Purpose;
 
 use super::bounds::Bounds;
 use super::cache::{PageCache, Place};
@@ -36,6 +37,7 @@ use cuckood_filter::chain::plan::{ChangedCounter, ChangedPage, PageChanges};
 use cuckood_filter::cuckoo::bucket;
 use cuckood_metrics::Metrics;
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -84,21 +86,13 @@ pub struct Checkpointer {
 
 #[derive(Default)]
 struct Signals {
-    asked: Asked,
+    /// What has to be done whatever the bounds say.
+    asked: BTreeSet<Purpose>,
     /// Pages of removed filters and dropped sub-filters, to be reclaimed.
     garbage: Vec<Garbage>,
     stop: bool,
     /// What the store said when the last slice failed; cleared by a success.
     failure: Option<String>,
-}
-
-/// What has to be done whatever the bounds say.
-#[derive(Clone, Copy, Default)]
-struct Asked {
-    /// Frames have to become clean.
-    frames: bool,
-    /// Pages have to be stored.
-    images: bool,
 }
 
 /// Why commits find no room in memory or in the log.
@@ -449,7 +443,7 @@ impl Checkpointer {
     /// # Errors
     /// Checkpoints fail.
     pub fn wait_for_frames(&self, patience: Duration) -> Result<(), StoreError> {
-        self.ask(|asked| asked.frames = true, patience)
+        self.ask(Purpose::Frames, patience)
     }
 
     /// Asks for pages to be stored and waits for some, `patience` at the longest.
@@ -457,12 +451,12 @@ impl Checkpointer {
     /// # Errors
     /// Checkpoints fail.
     pub fn wait_for_images(&self, patience: Duration) -> Result<(), StoreError> {
-        self.ask(|asked| asked.images = true, patience)
+        self.ask(Purpose::Images, patience)
     }
 
-    fn ask(&self, ask: impl FnOnce(&mut Asked), patience: Duration) -> Result<(), StoreError> {
+    fn ask(&self, purpose: Purpose, patience: Duration) -> Result<(), StoreError> {
         let mut signals = self.signals.lock();
-        ask(&mut signals.asked);
+        signals.asked.insert(purpose);
         self.work.notify_one();
         if let Some(reason) = signals.failure.clone() {
             return Err(StoreError::CheckpointFailed { reason });
@@ -484,7 +478,7 @@ impl Checkpointer {
             let Some(left) = patience.checked_sub(started.elapsed()) else {
                 return;
             };
-            signals.asked.images = true;
+            signals.asked.insert(Purpose::Images);
             self.work.notify_one();
             self.room
                 .wait_for(&mut signals, left.min(Duration::from_millis(100)));

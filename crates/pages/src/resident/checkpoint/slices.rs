@@ -33,15 +33,15 @@ pub enum CutLog {
     No,
 }
 
-/// What a slice is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a slice is for, in the order in which slices are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Purpose {
-    /// Whatever is near its bound.
-    Bounds,
     /// Clean frames.
     Frames,
     /// Stored pages.
     Images,
+    /// Whatever is near its bound.
+    Bounds,
 }
 
 /// What is done about the pages of a slice.

@@ -2,7 +2,6 @@
 //! or unreadable, a page reads as it was changed, and its stored image with the log from
 //! where it may be cut is the page.
 
-use super::slices::Purpose;
 use super::*;
 use crate::memory::{Failing, MemoryStore, Moment};
 use crate::page::{FilterId, Ordinal};

@@ -1,9 +1,9 @@
 //! The thread of the checkpointer.
 
-use super::slices::{CutLog, Purpose};
-use super::{Asked, Checkpointer};
+use super::{Checkpointer, CutLog, Purpose};
 use crate::AbortOnPanic;
 use crate::store::{Garbage, StoreError};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Slices written before garbage is looked at.
@@ -12,13 +12,6 @@ const SLICES_PER_ROUND: usize = 64;
 /// Slices that are written, as far as there is something to write, when somebody asks.
 const SLICES_ASKED_FOR: usize = 16;
 
-/// Whether a round of the checkpointer found anything to write or to cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
-    Some,
-    None,
-}
-
 impl Checkpointer {
     /// Works when log or dirty pages are near their bounds, or when it is asked
     /// to, until [`stop`](Self::stop).
@@ -26,27 +19,25 @@ impl Checkpointer {
         let _guard = AbortOnPanic;
         loop {
             let mut signals = self.signals.lock();
-            let is_asked = signals.asked.frames || signals.asked.images;
-            let idle = !is_asked && signals.garbage.is_empty() && !self.is_due();
+            let idle = signals.asked.is_empty() && signals.garbage.is_empty() && !self.is_due();
             if idle && !signals.stop {
                 self.work.wait_for(&mut signals, Duration::from_secs(1));
             }
             if signals.stop {
                 return;
             }
-            let asked = std::mem::take(&mut signals.asked);
+            let mut asked = std::mem::take(&mut signals.asked);
             let mut garbage = std::mem::take(&mut signals.garbage);
             drop(signals);
-            let pause = match self.work_off(asked, &mut garbage) {
-                Ok(Work::Some) => continue,
+            let pause = match self.work_off(&asked, &mut garbage) {
+                Ok(true) => continue,
                 // The log can't be cut before a commit under way is published.
-                Ok(Work::None) => Duration::from_millis(10),
+                Ok(false) => Duration::from_millis(10),
                 Err(error) => {
                     tracing::error!(%error, "checkpoint failed; it is tried again");
                     let mut signals = self.signals.lock();
                     signals.garbage.append(&mut garbage);
-                    signals.asked.frames |= asked.frames;
-                    signals.asked.images |= asked.images;
+                    signals.asked.append(&mut asked);
                     drop(signals);
                     Duration::from_millis(500)
                 }
@@ -64,17 +55,18 @@ impl Checkpointer {
         self.work.notify_all();
     }
 
-    fn work_off(&self, asked: Asked, garbage: &mut Vec<Garbage>) -> Result<Work, StoreError> {
-        let mut work = Work::None;
+    /// Says whether there was anything to write, to cut or to reclaim.
+    fn work_off(
+        &self,
+        asked: &BTreeSet<Purpose>,
+        garbage: &mut Vec<Garbage>,
+    ) -> Result<bool, StoreError> {
+        let mut has_worked = false;
         for slice in 0..SLICES_PER_ROUND {
-            let is_asked = slice < SLICES_ASKED_FOR;
-            let wanted = [
-                (is_asked && asked.frames, Purpose::Frames),
-                (is_asked && asked.images, Purpose::Images),
-                (self.is_due(), Purpose::Bounds),
-            ];
+            let asked = asked.iter().filter(|_| slice < SLICES_ASKED_FOR);
+            let due = self.is_due().then_some(Purpose::Bounds);
             let mut worked = false;
-            for (_, purpose) in wanted.into_iter().filter(|it| it.0) {
+            for purpose in asked.copied().chain(due) {
                 // What is left then is for the next start, which replays the log.
                 let has_room = self.disk.has_background_room();
                 worked |= has_room && self.write_slice(purpose, CutLog::Yes)?;
@@ -82,7 +74,7 @@ impl Checkpointer {
             if !worked {
                 break;
             }
-            work = Work::Some;
+            has_worked = true;
         }
         // No slice is being written: slices and this share a thread, and pages
         // of what was dropped are not copied any more.
@@ -92,8 +84,8 @@ impl Checkpointer {
             if self.disk.is_short() {
                 self.store.compact_range(next)?;
             }
-            work = Work::Some;
+            has_worked = true;
         }
-        Ok(work)
+        Ok(has_worked)
     }
 }
