@@ -385,13 +385,13 @@ impl Checkpointer {
     /// # Errors
     /// Says why there is none.
     pub fn wait_for_room(&self) -> Result<(), NoRoom> {
-        if !self.is_at_bound() {
+        if self.has_room() {
             return self.check_counters();
         }
         self.metrics.checkpoint_waits.inc();
         let started = Instant::now();
         let mut signals = self.signals.lock();
-        while self.is_at_bound() {
+        while !self.has_room() {
             if let Some(failure) = &signals.failure {
                 return Err(NoRoom::CheckpointsFail(failure.clone()));
             }
@@ -494,14 +494,10 @@ impl Checkpointer {
 
     /// Whether log, dirty pages and parked ones are below their bounds.
     pub fn has_room(&self) -> bool {
-        !self.is_at_bound()
-    }
-
-    fn is_at_bound(&self) -> bool {
-        self.dirty_pages.load(Ordering::Relaxed) >= self.bounds.max_dirty_pages
-            || self.cache.parked_bytes() >= self.bounds.max_parked_bytes()
-            || self.log.bytes() >= self.bounds.max_log_bytes
-            || self.cache.must_shed_counters()
+        self.dirty_pages.load(Ordering::Relaxed) < self.bounds.max_dirty_pages
+            && self.cache.parked_bytes() < self.bounds.max_parked_bytes()
+            && self.log.bytes() < self.bounds.max_log_bytes
+            && !self.cache.must_shed_counters()
     }
 
     fn is_due(&self) -> bool {

@@ -17,7 +17,13 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn land(&self) {
+    /// Lets its pages be read by others again, and wakes who waits for them.
+    pub(super) fn land(&self, flights: &Flights, pages: impl Iterator<Item = PageId>) {
+        let mut flights = flights.lock();
+        for page in pages {
+            flights.remove(&page);
+        }
+        drop(flights);
         *self.landed.lock() = true;
         self.changed.notify_all();
     }

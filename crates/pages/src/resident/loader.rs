@@ -114,12 +114,8 @@ struct OwnPage<'a> {
 
 impl Drop for Own<'_> {
     fn drop(&mut self) {
-        let mut flights = self.loader.cache.flights.lock();
-        for own in &self.pages {
-            flights.remove(&own.page.id());
-        }
-        drop(flights);
-        self.flight.land();
+        let pages = self.pages.iter().map(|own| own.page.id());
+        self.flight.land(&self.loader.cache.flights, pages);
     }
 }
 

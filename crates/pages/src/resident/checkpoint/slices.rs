@@ -371,7 +371,7 @@ impl Checkpointer {
         for mut page in slice.pages {
             let id = page.table.id(page.page);
             let folded = waiting.folding.remove(&id);
-            if slice.fold.is_unreadable(id) {
+            if slice.fold.unreadable.contains(&id) {
                 waiting.unreadable_since.get_or_insert_with(Instant::now);
                 waiting.unreadable.push(page);
                 continue;
@@ -397,27 +397,23 @@ impl Checkpointer {
                 }
                 continue;
             };
-            if !written {
+            if written {
+                // Behind the write, and before the frame may be given away.
+                self.cache.unpark(&page.table, page.page);
+                match frame.changed_since_copy() {
+                    0 => {
+                        frame.set_dirty_state(DirtyState::Clean);
+                        self.count_done(&page);
+                        continue;
+                    }
+                    since => page.oldest = Sequence(since),
+                }
+            } else {
                 frame.note_all_changed();
-                frame.set_dirty_state(DirtyState::Dirty);
-                self.needs_its_frame(&mut page);
-                waiting.put(page);
-                continue;
             }
-            // Behind the write, and before the frame may be given away.
-            self.cache.unpark(&page.table, page.page);
-            match frame.changed_since_copy() {
-                0 => {
-                    frame.set_dirty_state(DirtyState::Clean);
-                    self.count_done(&page);
-                }
-                since => {
-                    frame.set_dirty_state(DirtyState::Dirty);
-                    page.oldest = Sequence(since);
-                    self.needs_its_frame(&mut page);
-                    waiting.put(page);
-                }
-            }
+            frame.set_dirty_state(DirtyState::Dirty);
+            self.needs_its_frame(&mut page);
+            waiting.put(page);
         }
         slice.later.into_iter().for_each(|page| waiting.put(page));
     }
@@ -462,12 +458,9 @@ impl Checkpointer {
     pub(super) fn needed_from(&self) -> Sequence {
         // Before the lanes are asked: a number handed out later is greater.
         let next = Sequence(self.next_sequence.load(Ordering::SeqCst));
-        self.lanes
-            .iter()
-            .filter_map(|pages| pages.lock().oldest_needed())
-            .chain([next])
-            .min()
-            .unwrap_or(next)
+        let lanes = self.lanes.iter();
+        let needed = lanes.filter_map(|pages| pages.lock().oldest_needed());
+        needed.fold(next, Sequence::min)
     }
 
     fn note_cut(&self, before: Sequence) {

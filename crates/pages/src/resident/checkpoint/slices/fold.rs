@@ -21,7 +21,8 @@ pub(super) struct Fold<'a> {
     cache: &'a PageCache,
     flight: Arc<Flight>,
     pages: Vec<(PageId, Arc<PageTable>)>,
-    unreadable: BTreeSet<PageId>,
+    /// Those that could not be read.
+    pub(super) unreadable: BTreeSet<PageId>,
 }
 
 impl Drop for Fold<'_> {
@@ -40,19 +41,11 @@ impl<'a> Fold<'a> {
         }
     }
 
-    pub(super) fn is_unreadable(&self, id: PageId) -> bool {
-        self.unreadable.contains(&id)
-    }
-
     /// Lets the pages be brought in again.
     fn land(&mut self) {
         let pages = std::mem::take(&mut self.pages);
-        let mut flights = self.cache.flights.lock();
-        for (id, _) in &pages {
-            flights.remove(id);
-        }
-        drop(flights);
-        self.flight.land();
+        let pages = pages.iter().map(|page| page.0);
+        self.flight.land(&self.cache.flights, pages);
     }
 
     /// Keeps a page from being brought in, unless it is, or has just been. Under the lock
