@@ -323,29 +323,20 @@ impl Loader {
             }
         }
         if !own.pages.is_empty() {
-            self.read_own(&own, &mut each)?;
+            let pages = own.pages.iter().map(|own| own.page);
+            let pages: Vec<_> = pages.map(|it| (&**it.table, it.address.page)).collect();
+            read_pages(&self.store, &pages, &mut |at, page| {
+                match own.pages.get(at) {
+                    Some(own) => each(own, &page),
+                    None => Ok(()),
+                }
+            })?;
         }
         drop(own);
         for flight in others {
             flight.wait();
         }
         Ok(())
-    }
-
-    fn read_own(
-        &self,
-        own: &Own<'_>,
-        each: &mut impl FnMut(&OwnPage<'_>, &PageImage<'_>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        let pages = own.pages.iter().map(|own| own.page);
-        let pages: Vec<_> = pages.map(|it| (&**it.table, it.address.page)).collect();
-        let mut result = Ok(());
-        read_pages(&self.store, &pages, &mut |at, page| {
-            if let Some(own) = own.pages.get(at).filter(|_| result.is_ok()) {
-                result = each(own, &page);
-            }
-        })?;
-        result
     }
 }
 

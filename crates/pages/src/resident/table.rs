@@ -271,11 +271,11 @@ impl PageTable {
 
 /// Reads pages as they are: their stored images, which nobody replaces meanwhile, with what
 /// is parked of them. Those of which no image counts come first. Calls `each` with their
-/// places among `pages`, which ascend by their ids.
+/// places among `pages`, which ascend by their ids, until it fails.
 pub(super) fn read_pages(
     store: &PageStore,
     pages: &[(&PageTable, u32)],
-    each: &mut dyn FnMut(usize, PageImage<'_>),
+    each: &mut dyn FnMut(usize, PageImage<'_>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let (mut slots, mut stored) = (Vec::new(), Vec::with_capacity(pages.len()));
     for (at, &(table, page)) in pages.iter().enumerate() {
@@ -286,7 +286,7 @@ pub(super) fn read_pages(
         let whole = whole.map(|it| it.over(nothing, &table.geometry, &mut slots));
         drop(parked);
         match whole {
-            Some(whole) => each(at, whole),
+            Some(whole) => each(at, whole)?,
             None => stored.push((at, table, page)),
         }
     }
@@ -297,10 +297,8 @@ pub(super) fn read_pages(
             return;
         };
         let bytes = bytes.unwrap_or_default();
-        match image::decode(bytes, table.geometry.page_bytes(), table.id(page)) {
-            Ok(image) => each(at, table.with_parked(page, image, &mut slots)),
-            Err(error) => result = Err(error),
-        }
+        let image = image::decode(bytes, table.geometry.page_bytes(), table.id(page));
+        result = image.and_then(|it| each(at, table.with_parked(page, it, &mut slots)));
     })?;
     result
 }

@@ -105,6 +105,7 @@ fn images(
             let image = image::encode(words, page_bytes, page.counters.as_deref());
             images.push((*id, image));
         }
+        Ok(())
     })?;
     Ok(images)
 }
