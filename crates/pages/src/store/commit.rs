@@ -163,10 +163,9 @@ fn filter_change(change: &FilterChange, batch: &mut Batch) -> Result {
         }
         FilterChange::Remove { id, name } => {
             batch.delete(Column::Names, name.as_bytes());
-            batch.delete(Column::Filters, &format::filter_name_key(*id));
-            batch.delete(Column::Filters, &format::filter_meta_key(*id));
-            batch.delete(Column::Filters, &format::filter_expiry_key(*id));
-            batch.delete(Column::Filters, &format::filter_owner_key(*id));
+            for key in format::filter_keys(*id) {
+                batch.delete(Column::Filters, &key);
+            }
             put_garbage(Garbage::Filter(*id), batch);
         }
         FilterChange::Restore {

@@ -75,6 +75,14 @@ pub struct KeyRange {
     pub to: Vec<u8>,
 }
 
+impl KeyRange {
+    /// Those from one key up to another.
+    pub fn new(from: impl Into<Vec<u8>>, to: impl Into<Vec<u8>>) -> KeyRange {
+        let (from, to) = (from.into(), to.into());
+        KeyRange { from, to }
+    }
+}
+
 /// One change of a [`Batch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {

@@ -171,17 +171,8 @@ impl<'a> Snapshot<'a> {
     }
 
     fn filters(&self, ids: &[FilterId]) -> Result<Vec<Option<StoredFilter>>> {
-        let keys: Vec<[u8; 9]> = ids
-            .iter()
-            .flat_map(|&id| {
-                [
-                    format::filter_name_key(id),
-                    format::filter_meta_key(id),
-                    format::filter_expiry_key(id),
-                    format::filter_owner_key(id),
-                ]
-            })
-            .collect();
+        let of = |&id| format::filter_keys(id);
+        let keys: Vec<[u8; 9]> = ids.iter().flat_map(of).collect();
         let keys: Vec<&[u8]> = keys.iter().map(<[u8; 9]>::as_slice).collect();
         let mut values = Vec::with_capacity(keys.len());
         self.reader
@@ -190,17 +181,9 @@ impl<'a> Snapshot<'a> {
                 Ok(())
             })?;
         let (parts, _) = values.as_chunks();
-        ids.iter()
-            .zip(parts)
-            .map(|(&id, [name, meta, expiry, owner])| {
-                format::stored_filter(
-                    id,
-                    name.as_deref(),
-                    meta.as_deref(),
-                    expiry.as_deref(),
-                    owner.as_deref(),
-                )
-            })
+        let filters = ids.iter().zip(parts);
+        filters
+            .map(|(&id, parts)| format::stored_filter(id, parts))
             .collect()
     }
 

@@ -31,10 +31,8 @@ pub(in crate::store) fn due_key(due: &Due) -> Vec<u8> {
 
 /// The entries from one moment to another, both included.
 pub(in crate::store) fn due_between(from_ms: u64, until_ms: u64) -> KeyRange {
-    KeyRange {
-        from: from_ms.to_be_bytes().to_vec(),
-        to: keys_under(&until_ms.to_be_bytes(), LONGEST_KEY_BYTES).to,
-    }
+    let until = keys_under(&until_ms.to_be_bytes(), LONGEST_KEY_BYTES);
+    KeyRange::new(from_ms.to_be_bytes(), until.to)
 }
 
 pub(in crate::store) fn read_due(key: &[u8], value: &[u8]) -> Result<Due> {

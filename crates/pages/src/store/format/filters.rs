@@ -32,10 +32,12 @@ pub(in crate::store) fn filter_expiry_key(id: FilterId) -> [u8; 9] {
 
 /// All that is kept of the filters from one on.
 pub(in crate::store) fn filters_from(id: FilterId) -> KeyRange {
-    KeyRange {
-        from: id.0.to_be_bytes().to_vec(),
-        to: all_keys().to,
-    }
+    KeyRange::new(id.0.to_be_bytes(), all_keys().to)
+}
+
+/// The keys of all that is kept of a filter, as [`stored_filter`] takes what is there.
+pub(in crate::store) fn filter_keys(id: FilterId) -> [[u8; 9]; 4] {
+    [0, 1, 2, 3].map(|part| filter_key(id, part))
 }
 
 /// The filter of a key of [`Column::Filters`].
@@ -64,11 +66,9 @@ pub(in crate::store) fn read_name(key: &[u8]) -> Result<String> {
 /// nothing.
 pub(in crate::store) fn stored_filter(
     id: FilterId,
-    name: Option<&[u8]>,
-    meta: Option<&[u8]>,
-    expiry: Option<&[u8]>,
-    owner: Option<&[u8]>,
+    parts: &[Option<Vec<u8>>; 4],
 ) -> Result<Option<StoredFilter>> {
+    let [name, meta, expiry, owner] = parts.each_ref().map(Option::as_deref);
     match (name, meta) {
         (Some(name), Some(meta)) => Ok(Some(StoredFilter {
             id,

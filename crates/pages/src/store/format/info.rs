@@ -85,10 +85,7 @@ pub(in crate::store) fn lane_past_key(lane: u32, sequence: u64) -> Vec<u8> {
 
 /// The keys of those between two numbers; the second one is not among them.
 pub(in crate::store) fn lane_past_between(lane: u32, from: u64, to: u64) -> KeyRange {
-    KeyRange {
-        from: lane_past_key(lane, from),
-        to: lane_past_key(lane, to),
-    }
+    KeyRange::new(lane_past_key(lane, from), lane_past_key(lane, to))
 }
 
 /// The number after `count` more were handed out from `first` on.

@@ -16,10 +16,7 @@ pub(super) fn keys_under(prefix: &[u8], longest: usize) -> KeyRange {
     let mut to = prefix.to_vec();
     // One byte more than any key has sorts behind all of them.
     to.resize(longest.max(prefix.len()) + 1, 0xff);
-    KeyRange {
-        from: prefix.to_vec(),
-        to,
-    }
+    KeyRange::new(prefix, to)
 }
 
 pub(super) const PAGE_KEY_BYTES: usize = 16;

@@ -17,10 +17,7 @@ pub(in crate::store) fn log_sequence(key: &[u8]) -> Result<Sequence> {
 
 /// The records below `before`, from `lowest` on.
 pub(in crate::store) fn log_below(lowest: Sequence, before: Sequence) -> KeyRange {
-    KeyRange {
-        from: log_key(lowest).to_vec(),
-        to: log_key(before).to_vec(),
-    }
+    KeyRange::new(log_key(lowest), log_key(before))
 }
 
 pub(in crate::store) fn open_redo(sequence: Sequence, value: &[u8]) -> Result<&[u8]> {

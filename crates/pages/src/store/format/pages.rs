@@ -23,10 +23,7 @@ pub(in crate::store) fn page_of(key: &[u8]) -> Result<PageId> {
 
 /// The pages from one up to another, excluded.
 pub(in crate::store) fn pages_between(pages: &Range<PageId>) -> KeyRange {
-    KeyRange {
-        from: page_key(pages.start).to_vec(),
-        to: page_key(pages.end).to_vec(),
-    }
+    KeyRange::new(page_key(pages.start), page_key(pages.end))
 }
 
 pub(super) fn sub_filter_key(filter: FilterId, ordinal: Ordinal) -> [u8; SUB_FILTER_BYTES] {
@@ -82,10 +79,8 @@ pub(in crate::store) fn read_reclaim(key: &[u8], value: &[u8]) -> Result<Reclaim
 
 /// All entries of the reclaim list that concern some filters.
 pub(in crate::store) fn reclaim_entries_of(filters: &RangeInclusive<FilterId>) -> KeyRange {
-    KeyRange {
-        from: filters.start().0.to_be_bytes().to_vec(),
-        to: keys_under(&filters.end().0.to_be_bytes(), SUB_FILTER_BYTES).to,
-    }
+    let last = keys_under(&filters.end().0.to_be_bytes(), SUB_FILTER_BYTES);
+    KeyRange::new(filters.start().0.to_be_bytes(), last.to)
 }
 
 /// # Errors

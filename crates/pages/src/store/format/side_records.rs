@@ -34,7 +34,7 @@ pub(in crate::store) fn imports_after(filter: FilterId, after: &str) -> KeyRange
     // The smallest key behind it.
     from.push(0);
     let to = key_of(FilterId(filter.0 + 1), String::new());
-    KeyRange { from, to }
+    KeyRange::new(from, to)
 }
 
 /// The name of an import, and what is recorded of it.
