@@ -173,28 +173,18 @@ impl<'a> RedoReader<'a> {
         self.rest = rest;
         Ok(bytes)
     }
-
-    fn is_at_end(&self) -> bool {
-        self.rest.is_empty() && self.pages_left == 0 && self.entries_left == 0
-    }
-
-    fn stop(&mut self) {
-        self.rest = &[];
-        self.pages_left = 0;
-        self.entries_left = 0;
-    }
 }
 
 impl<'a> Iterator for RedoReader<'a> {
     type Item = Result<RedoWrite<'a>, RedoError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_at_end() {
+        if self.rest.is_empty() && self.pages_left == 0 && self.entries_left == 0 {
             return None;
         }
         let read = self.read_write();
         if read.is_err() {
-            self.stop();
+            *self = RedoReader::new(&[]);
         }
         Some(read)
     }

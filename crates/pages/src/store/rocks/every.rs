@@ -9,10 +9,7 @@ use std::time::Duration;
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
 /// It ends when this is dropped, after it has done it once more.
-pub(super) struct Every {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
+pub(super) struct Every(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Every {
     /// # Errors
@@ -33,17 +30,14 @@ impl Every {
                 work();
             })
             .map_err(|source| StoreError::Thread { source })?;
-        Ok(Every {
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        Ok(Every(Some((stop, thread))))
     }
 }
 
 impl Drop for Every {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        if let Some((stop, thread)) = self.0.take() {
+            drop(stop);
             // A thread that panicked has said so already.
             let _ = thread.join();
         }

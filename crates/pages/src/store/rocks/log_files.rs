@@ -90,58 +90,33 @@ fn last_write_of(mut file: impl Read) -> io::Result<Option<u64>> {
 /// The same in a block.
 fn last_write_in(mut block: &[u8]) -> Option<u64> {
     let mut last = 0;
-    while let Some(record) = Record::read(block) {
-        if !record.is_whole() {
+    while let Some(&[c0, c1, c2, c3, l0, l1, _]) = block.first_chunk::<HEADER_BYTES>() {
+        let behind = HEADER_BYTES + usize::from(u16::from_le_bytes([l0, l1]));
+        let (record, rest) = block.split_at_checked(behind)?;
+        let summed = record.get(HEADER_BYTES - 1..)?;
+        // RocksDB masks checksums that it stores.
+        let sum = crc32c::crc32c(summed).rotate_right(15);
+        if sum.wrapping_add(0xa282_ead8) != u32::from_le_bytes([c0, c1, c2, c3]) {
             return None;
         }
-        last = last.max(record.last_write());
-        block = block.get(HEADER_BYTES + record.length..)?;
+        last = last.max(last_write(summed));
+        block = rest;
     }
     Some(last)
 }
 
-/// A record, as far as the block has it.
-struct Record<'a> {
-    bytes: &'a [u8],
-    checksum: u32,
-    length: usize,
-}
-
-impl<'a> Record<'a> {
-    /// The one at the beginning; `None` where there is no room for one.
-    fn read(bytes: &'a [u8]) -> Option<Record<'a>> {
-        let &[c0, c1, c2, c3, l0, l1, _] = bytes.first_chunk::<HEADER_BYTES>()?;
-        Some(Record {
-            bytes,
-            checksum: u32::from_le_bytes([c0, c1, c2, c3]),
-            length: usize::from(u16::from_le_bytes([l0, l1])),
-        })
-    }
-
-    /// The number of the last write in the batch that begins with it, 0 if none
-    /// does: a batch says the number of its first write, and how many there are.
-    fn last_write(&self) -> u64 {
-        let content = self.bytes.get(HEADER_BYTES - 1..HEADER_BYTES + self.length);
-        match content.and_then(|it| it.split_first()) {
-            Some((&(FULL | FIRST), batch)) => {
-                let first = batch.first_chunk().map_or(0, |it| u64::from_le_bytes(*it));
-                let count = batch.get(8..).and_then(|rest| rest.first_chunk());
-                let count = count.map_or(0, |it| u64::from(u32::from_le_bytes(*it)));
-                first.saturating_add(count.saturating_sub(1))
-            }
-            _ => 0,
+/// The number of the last write in the batch that begins with a record, of its type and
+/// its content; 0 if none does. A batch says the number of its first write, and how many
+/// there are.
+fn last_write(record: &[u8]) -> u64 {
+    match record.split_first() {
+        Some((&(FULL | FIRST), batch)) => {
+            let first = batch.first_chunk().map_or(0, |it| u64::from_le_bytes(*it));
+            let count = batch.get(8..).and_then(|rest| rest.first_chunk());
+            let count = count.map_or(0, |it| u64::from(u32::from_le_bytes(*it)));
+            first.saturating_add(count.saturating_sub(1))
         }
-    }
-
-    /// Whether it matches its checksum.
-    fn is_whole(&self) -> bool {
-        let summed = self.bytes.get(HEADER_BYTES - 1..HEADER_BYTES + self.length);
-        summed.is_some_and(|summed| {
-            let sum = crc32c::crc32c(summed);
-            // RocksDB masks checksums that it stores.
-            let masked = sum.rotate_right(15).wrapping_add(0xa282_ead8);
-            masked == self.checksum
-        })
+        _ => 0,
     }
 }
 

@@ -107,7 +107,7 @@ fn columns(path: &Path, options: &RocksOptions) -> Result<Vec<ColumnFamilyDescri
     let known = known
         .into_iter()
         .map(|(column, options)| ColumnFamilyDescriptor::new(column.name(), options));
-    let unknown = unknown_columns(path, &Options::default())?;
+    let unknown = unknown_columns(path)?;
     let unknown = unknown
         .into_iter()
         .map(|name| ColumnFamilyDescriptor::new(name, Options::default()));
@@ -171,7 +171,7 @@ pub(super) fn check_version(database: &DB, path: &Path) -> Result<bool> {
             ));
         }
     };
-    let unknown = unknown_columns(path, &Options::default())?;
+    let unknown = unknown_columns(path)?;
     match unknown.first() {
         None => Ok(is_new),
         Some(name) => Err(StoreError::corrupt(
@@ -181,21 +181,16 @@ pub(super) fn check_version(database: &DB, path: &Path) -> Result<bool> {
     }
 }
 
-fn unknown_columns(path: &Path, options: &Options) -> Result<Vec<String>> {
-    if !has_data(path) {
+fn unknown_columns(path: &Path) -> Result<Vec<String>> {
+    if !looks_like_data(path).unwrap_or(false) {
         return Ok(Vec::new());
     }
-    let mut names = DB::list_cf(options, path).map_err(|error| refused(path, &error))?;
+    let mut names = DB::list_cf(&Options::default(), path).map_err(|error| refused(path, &error))?;
     names.retain(|name| Column::ALL.iter().all(|column| column.name() != name));
     Ok(names)
 }
 
-/// Whether there is a database.
-fn has_data(path: &Path) -> bool {
-    looks_like_data(path).unwrap_or(false)
-}
-
-/// The same, if the disk says so.
+/// Whether there is a database, if the disk says so.
 pub(super) fn looks_like_data(path: &Path) -> io::Result<bool> {
     path.join(CURRENT_FILE).try_exists()
 }
