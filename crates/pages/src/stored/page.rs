@@ -36,27 +36,22 @@ impl PageDelta {
     /// # Errors
     /// The image of a whole page can't be read.
     pub(super) fn note(&mut self, write: &RedoWrite<'_>) -> Result<(), RedoError> {
-        match write {
+        let base = match write {
             RedoWrite::Slot(write) => {
                 self.slots.insert(write.slot, write.value);
+                return Ok(());
             }
             RedoWrite::Counter(write) => {
                 self.counters.insert(CounterKey(write.key), write.value);
+                return Ok(());
             }
-            RedoWrite::Whole(write) => {
-                let image = write.image(&mut Vec::new())?.to_vec();
-                *self = PageDelta {
-                    base: Base::Whole(image),
-                    ..PageDelta::default()
-                };
-            }
-            RedoWrite::Dropped(_) => {
-                *self = PageDelta {
-                    base: Base::Dropped,
-                    ..PageDelta::default()
-                };
-            }
-        }
+            RedoWrite::Whole(write) => Base::Whole(write.image(&mut Vec::new())?.to_vec()),
+            RedoWrite::Dropped(_) => Base::Dropped,
+        };
+        *self = PageDelta {
+            base,
+            ..PageDelta::default()
+        };
         Ok(())
     }
 
