@@ -88,12 +88,7 @@ impl Classic {
     #[inline]
     pub fn candidates(&self, hash: ItemHash) -> Candidates {
         let fingerprint = Fingerprint((hash.low() % 255 + 1) as u32);
-        let first = BucketIndex(hash.low() & self.bucket_mask);
-        Candidates {
-            fingerprint,
-            first,
-            second: self.alternate(first, fingerprint),
-        }
+        self.candidates_under(BucketIndex(hash.low()), fingerprint)
     }
 
     /// The other bucket of a fingerprint; its own inverse.
@@ -116,6 +111,7 @@ impl Classic {
     /// Where a fingerprint may lie that was found in a bucket of a sub-filter
     /// of the same chain that is at least as large. That is exact: sub-filters
     /// nest.
+    #[inline]
     pub fn candidates_under(&self, bucket: BucketIndex, fingerprint: Fingerprint) -> Candidates {
         let first = BucketIndex(bucket.0 & self.bucket_mask);
         Candidates {

@@ -215,15 +215,10 @@ impl<D: Draft> PagePlanner<'_, D> {
             let has_equal = |&(at, slot): &(usize, u32)| {
                 slot != 0 && slots().take(at).any(|it| is_of(it, slot))
             };
-            let Some((at, held)) = slots().enumerate().find(has_equal) else {
+            let Some((at, _)) = slots().enumerate().find(has_equal) else {
                 continue;
             };
-            let equal = Match {
-                bucket: candidate.bucket,
-                slot: bucket.slot(code.width(), at as u8),
-                held,
-                known: code.known(held, candidate.level.into()),
-            };
+            let equal = Match::of(code, candidate, bucket.slot(code.width(), at as u8));
             if self.count_copy(&equal, equal.value(&layout))? {
                 self.clear(&equal);
                 return Some(true);

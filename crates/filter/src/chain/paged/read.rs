@@ -22,7 +22,7 @@ pub(super) struct Match {
 }
 
 impl Match {
-    fn of(code: SlotCode, candidate: &Candidate, slot: SlotOf) -> Match {
+    pub(super) fn of(code: SlotCode, candidate: &Candidate, slot: SlotOf) -> Match {
         let held = slot.held(code.width());
         Match {
             bucket: candidate.bucket,

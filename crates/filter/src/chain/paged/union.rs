@@ -212,13 +212,9 @@ impl<D: Draft> PagePlanner<'_, D> {
         for place in places {
             let bucket = Bucket::read(&layout, place.bucket, self.draft)?;
             let is_of = |&(_, held): &(u8, u32)| (held ^ place.slot) & !code.value_mask() == 0;
-            if let Some((at, held)) = (0..).zip(bucket.slots(&layout)).find(is_of) {
-                return Some(Some(Match {
-                    bucket: place.bucket,
-                    slot: bucket.slot(code.width(), at),
-                    held,
-                    known: code.known(held, place.level.into()),
-                }));
+            if let Some((at, _)) = (0..).zip(bucket.slots(&layout)).find(is_of) {
+                let slot = bucket.slot(code.width(), at);
+                return Some(Some(Match::of(code, place, slot)));
             }
         }
         Some(None)

@@ -24,10 +24,7 @@ pub enum HashId {
 impl HashId {
     /// Whether filters hash the same item differently.
     pub fn is_keyed(self) -> bool {
-        match self {
-            HashId::Murmur64A => false,
-            HashId::SipHash13(_) => true,
-        }
+        matches!(self, HashId::SipHash13(_))
     }
 
     /// The hash, ready for many items.
