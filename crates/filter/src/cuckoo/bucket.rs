@@ -265,6 +265,13 @@ pub fn get(width: SlotWidth, word: u64, lane: u16) -> u32 {
     (word >> (width.bits() * lane)) as u32 & width.fingerprints()
 }
 
+/// The slots of a word that hold a fingerprint, and what each holds.
+#[inline]
+pub fn in_use(width: SlotWidth, word: u64) -> impl Iterator<Item = (u16, u32)> {
+    let slots = (0..width.slots_per_word()).map(move |lane| (lane, get(width, word, lane)));
+    slots.filter(|it| it.1 != 0)
+}
+
 /// The word with another fingerprint in a slot.
 #[inline]
 pub fn set(width: SlotWidth, word: u64, lane: u16, fingerprint: u32) -> u64 {

@@ -103,11 +103,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         for (number, bit) in [(pair.page, false), (pair.sibling, true)] {
             for word in 0..PAGE_WORDS {
                 let before = self.draft.word(page(number).word(word))?;
-                for lane in 0..code.width().slots_per_word() {
-                    let slot = bucket::get(code.width(), before, lane);
-                    if slot == 0 {
-                        continue;
-                    }
+                for (_, slot) in bucket::in_use(code.width(), before) {
                     let known = code.known(slot, level);
                     // A copy on the second page was made by the split.
                     let was_copied = bit && known == level;

@@ -34,12 +34,9 @@ impl<D: Draft> PagePlanner<'_, D> {
         let mut pages = [WholePage::empty(), WholePage::empty()];
         for word in 0..PAGE_WORDS {
             let before = self.draft.word(page(pair.page).word(word))?;
-            for lane in 0..code.width().slots_per_word() {
-                let slot = bucket::get(code.width(), before, lane);
-                if slot != 0 {
-                    self.share(&mut pages, (word, lane), halves(code, slot, level));
-                    self.note_split(slot, level);
-                }
+            for (lane, slot) in bucket::in_use(code.width(), before) {
+                self.share(&mut pages, (word, lane), halves(code, slot, level));
+                self.note_split(slot, level);
             }
         }
         let mut counted = [Vec::new(), Vec::new()];

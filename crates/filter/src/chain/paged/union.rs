@@ -62,9 +62,7 @@ impl<'a> OtherPage<'a> {
     fn slots(&self) -> impl Iterator<Item = Option<Entry>> {
         let (code, level) = (self.layout.code(), self.layout.level_of(self.number));
         (0..).zip(self.words).flat_map(move |(word, &bits)| {
-            let lanes = 0..code.width().slots_per_word();
-            let slots = lanes.map(move |lane| bucket::get(code.width(), bits, lane));
-            slots.filter(|&slot| slot != 0).map(move |slot| {
+            bucket::in_use(code.width(), bits).map(move |(_, slot)| {
                 code.known_if_sound(slot, level).map(|_| Entry {
                     bucket: self.layout.bucket_at(self.number, word),
                     slot,

@@ -202,9 +202,8 @@ impl<D: Draft> PagePlanner<'_, D> {
             if word == 0 {
                 continue;
             }
-            for lane in 0..code.width().slots_per_word() {
-                let held = bucket::get(code.width(), word, lane);
-                if held != 0 && epoch_of(code, held, stamp) < oldest {
+            for (lane, held) in bucket::in_use(code.width(), word) {
+                if epoch_of(code, held, stamp) < oldest {
                     self.write(code.width(), &SlotOf { at, lane, word }, 0, -1);
                     word = bucket::set(code.width(), word, lane, 0);
                     self.table.forget_entry(code.known(held, level));
@@ -229,10 +228,8 @@ impl<D: Draft> PagePlanner<'_, D> {
         self.spend(LOOK_AT_PAGE);
         for number in 0..PAGE_WORDS {
             let word = self.draft.word(page.word(number))?;
-            let mut held = (0..code.width().slots_per_word())
-                .map(|lane| bucket::get(code.width(), word, lane))
-                .filter(|&held| held != 0);
-            if held.any(|held| epoch_of(code, held, stamp) < oldest) {
+            let mut slots = bucket::in_use(code.width(), word);
+            if slots.any(|(_, held)| epoch_of(code, held, stamp) < oldest) {
                 return Some(true);
             }
         }

@@ -16,17 +16,9 @@ pub struct Known {
 }
 
 impl Known {
-    /// No entry yet.
-    pub(in crate::chain) fn new(least: u32) -> Known {
-        Known {
-            least,
-            entries: Vec::new(),
-        }
-    }
-
     /// No entry yet, of a filter with these pages.
     pub fn none_of(layout: &Paged) -> Known {
-        Known::new(layout.code().suffix_bits())
+        Known::of(layout.code().suffix_bits(), Vec::new())
     }
 
     /// The entries of a page, by its words. `None` if one can't be of that page.
@@ -34,11 +26,8 @@ impl Known {
         let (code, level) = (layout.code(), layout.level_of(page));
         let mut known = Known::none_of(layout);
         for word in words {
-            for lane in 0..code.width().slots_per_word() {
-                match bucket::get(code.width(), word, lane) {
-                    0 => {}
-                    slot => known.add(code.known_if_sound(slot, level)?),
-                }
+            for (_, slot) in bucket::in_use(code.width(), word) {
+                known.add(code.known_if_sound(slot, level)?);
             }
         }
         Some(known)

@@ -73,7 +73,7 @@ impl Table {
             occupied: 0,
             counted: 0,
             keys: 0,
-            known: Known::new(layout.code().suffix_bits()),
+            known: Known::none_of(&layout),
             void_copies: 0,
             merge_below: None,
             epochs: None,

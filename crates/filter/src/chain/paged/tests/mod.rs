@@ -159,7 +159,7 @@ fn check(filter: &Filter) {
     filter.verify();
     let (table, layout) = (filter.table(), *filter.table().layout());
     let (code, width) = (layout.code(), layout.code().width());
-    let mut known = Known::new(code.suffix_bits());
+    let mut known = Known::of(code.suffix_bits(), Vec::new());
     let (mut counted, mut keys) = (0, 0);
     for number in 0..layout.pages() {
         let (page, level) = (filter.page(number).unwrap(), layout.level_of(number));

@@ -171,7 +171,7 @@ fn check_windowed(filter: &Filter) {
     let (table, layout) = (filter.table(), *filter.table().layout());
     let (code, width) = (layout.code(), layout.code().width());
     let epochs = table.epochs().unwrap();
-    let mut known = Known::new(code.suffix_bits());
+    let mut known = Known::of(code.suffix_bits(), Vec::new());
     let mut by_age = vec![0; epochs.by_age().len()];
     for number in 0..layout.pages() {
         let (page, level) = (filter.page(number).unwrap(), layout.level_of(number));
