@@ -171,8 +171,8 @@ impl Chain {
     /// Goes on to a moment, in milliseconds since 1970, where items expire; never
     /// back.
     pub(in crate::chain) fn advance(&mut self, now_ms: u64) {
-        if let Some(table) = self.table_mut() {
-            table.advance(now_ms);
+        if let Some(epochs) = self.table_mut().and_then(|it| it.epochs.as_mut()) {
+            epochs.advance(now_ms);
         }
     }
 
@@ -243,7 +243,7 @@ impl Chain {
     /// Why it may not grow; the chain is as it was.
     pub fn grow(&mut self) -> Result<(), FullReason> {
         match &mut self.pages {
-            Pages::Links(links) => links.grow(&self.params),
+            Pages::Links(links) => links.next(&self.params).map(|layout| links.push(layout)),
             // It grows page by page.
             Pages::Table(_) => Err(FullReason::GrowthLimit),
         }

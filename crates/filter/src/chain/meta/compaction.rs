@@ -32,10 +32,18 @@ impl Chain {
     /// oldest on, that have room for what the others hold when they are filled
     /// to a `share` of the load that kick-outs reach.
     pub fn would_do(&self, share: f64) -> usize {
-        match self.table() {
-            Some(_) => 1,
-            None => self.links().would_do(share),
+        let links = self.links();
+        let mut beyond: u64 = links.iter().map(|link| link.occupied).sum();
+        let mut room = 0u64;
+        for (position, link) in links.iter().enumerate() {
+            beyond -= link.occupied;
+            let reach = (link.reachable() as f64 * share) as u64;
+            room = room.saturating_add(reach.saturating_sub(link.occupied));
+            if beyond <= room {
+                return position + 1;
+            }
         }
+        self.sub_filter_count()
     }
 
     /// Closes the sub-filters beyond those that [`would do`](Self::would_do):
@@ -75,20 +83,6 @@ impl Chain {
 }
 
 impl Links {
-    fn would_do(&self, share: f64) -> usize {
-        let mut beyond: u64 = self.iter().map(|link| link.occupied).sum();
-        let mut room = 0u64;
-        for (position, link) in self.iter().enumerate() {
-            beyond -= link.occupied;
-            let reach = (link.reachable() as f64 * share) as u64;
-            room = room.saturating_add(reach.saturating_sub(link.occupied));
-            if beyond <= room {
-                return position + 1;
-            }
-        }
-        self.links.len()
-    }
-
     fn reopen(&mut self) -> bool {
         let was_compacting = self.open < self.links.len();
         self.open = self.links.len();

@@ -1,7 +1,6 @@
 //! Load, false-positive rate and remaining room of a filter.
 
 use super::chain::{Chain, Pages};
-use super::links::Links;
 use super::sub_filter::SubFilter;
 use crate::cuckoo::layout::Layout;
 
@@ -40,12 +39,12 @@ impl Chain {
     /// has grown as far as its promise goes: `paged` to `promised_growth` times
     /// its capacity, `classic` to eight sub-filters, all of them full.
     pub fn full_false_positive_rate(&self) -> f64 {
-        match self.params.promised_rate() {
-            Some(rate) => rate,
-            None => self
-                .links()
-                .full_false_positive_rate(self.params.promised_sub_filters()),
+        if let Some(rate) = self.params.promised_rate() {
+            return rate;
         }
+        let first = self.links().get(0).map(|link| link.layout);
+        let full = first.map_or(0.0, |it| it.false_positive_rate(it.target_load()));
+        1.0 - (1.0 - full).powi(self.params.promised_sub_filters() as i32)
     }
 
     /// Whether the false-positive rate is no larger than promised; without a
@@ -107,15 +106,5 @@ impl Chain {
             Pages::Table(table) => *table = table.clone().with_items(*occupied.first()?),
         }
         Some(self)
-    }
-}
-
-impl Links {
-    fn full_false_positive_rate(&self, sub_filters: u32) -> f64 {
-        let Some(link) = self.get(0) else {
-            return 0.0;
-        };
-        let full = link.layout.false_positive_rate(link.layout.target_load());
-        1.0 - (1.0 - full).powi(sub_filters as i32)
     }
 }

@@ -55,21 +55,6 @@ impl Links {
             .ok()
     }
 
-    /// Bytes that all slots take when every page is written.
-    fn slot_bytes(&self) -> u64 {
-        self.iter().map(|link| link.layout.bytes()).sum()
-    }
-
-    /// Appends a sub-filter, `expansion` times as large as the newest.
-    ///
-    /// # Errors
-    /// Why it may not grow; the chain is as it was.
-    pub(in crate::chain) fn grow(&mut self, params: &FilterParams) -> Result<(), FullReason> {
-        let layout = self.next(params)?;
-        self.push(layout);
-        Ok(())
-    }
-
     /// The geometry of the sub-filter that comes next.
     pub(super) fn next(&self, params: &FilterParams) -> Result<Classic, FullReason> {
         if params.expansion() == 0 {
@@ -82,7 +67,8 @@ impl Links {
         let layout = params
             .layout_at(self.links.len())
             .ok_or(FullReason::MaxFilterBytes)?;
-        let bytes = self.slot_bytes().checked_add(layout.bytes());
+        let taken: u64 = self.iter().map(|link| link.layout.bytes()).sum();
+        let bytes = taken.checked_add(layout.bytes());
         if bytes.is_none_or(|bytes| bytes > params.max_filter_bytes()) {
             return Err(FullReason::MaxFilterBytes);
         }

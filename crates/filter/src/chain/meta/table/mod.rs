@@ -95,13 +95,6 @@ impl Table {
         self.epochs.as_ref()
     }
 
-    /// Goes on to a moment, in milliseconds since 1970; never back.
-    pub(in crate::chain) fn advance(&mut self, now_ms: u64) {
-        if let Some(epochs) = &mut self.epochs {
-            epochs.advance(now_ms);
-        }
-    }
-
     /// The value of slots that are written in the current epoch.
     pub(in crate::chain) fn epoch_value(&self) -> u32 {
         let current = self.epochs.as_ref().map_or(0, Epochs::current);
