@@ -150,10 +150,14 @@ impl Header {
         }
     }
 
+    /// Whether items have values, and not epochs in their place.
+    pub(super) fn has_values(&self) -> bool {
+        self.window.is_none() && self.paged().is_some_and(|it| it.code().value_bits() > 0)
+    }
+
     fn features(&self) -> u32 {
-        let has_values = self.paged().is_some_and(|it| it.code().value_bits() > 0);
         let bits = [
-            (has_values && self.window.is_none(), VALUES),
+            (self.has_values(), VALUES),
             (self.window.is_some(), WINDOW),
             (self.has_attributes, ATTRIBUTES),
             (matches!(self.key, FileKey::LeftOut(_)), NO_KEY),
@@ -183,9 +187,7 @@ impl Header {
             parts.description_at,
             self.description.len() as u64,
         ];
-        numbers
-            .iter()
-            .for_each(|it| put(&mut out, it.to_le_bytes()));
+        out.extend(numbers.iter().flat_map(|it| it.to_le_bytes()));
         put(&mut out, self.key.bytes());
         let numbers = [
             self.created_ms,
@@ -195,9 +197,7 @@ impl Header {
             self.counted,
             self.false_positive_rate.to_bits(),
         ];
-        numbers
-            .iter()
-            .for_each(|it| put(&mut out, it.to_le_bytes()));
+        out.extend(numbers.iter().flat_map(|it| it.to_le_bytes()));
         put(&mut out, self.features().to_le_bytes());
         let (bits, pages) = match self.paged() {
             None => ([8, 0, 0, 0], [0; 3]),
@@ -218,21 +218,17 @@ impl Header {
             }
         };
         put(&mut out, bits);
-        pages.iter().for_each(|it| put(&mut out, it.to_le_bytes()));
-        let window = self.window.as_ref().map(|it| (it.window, it.current));
-        let (seconds, resolution, current) = window.map_or((0, 0, 0), |(window, current)| {
-            (window.seconds(), window.resolution_seconds(), current)
-        });
-        put(&mut out, seconds.to_le_bytes());
-        put(&mut out, resolution.to_le_bytes());
+        out.extend(pages.iter().flat_map(|it| it.to_le_bytes()));
+        let window = self.window.map(|it| it.window);
+        put(&mut out, window.map_or(0, Window::seconds).to_le_bytes());
+        put(&mut out, window.map_or(0, Window::resolution_seconds).to_le_bytes());
         put(&mut out, [0; 4]);
-        put(&mut out, current.to_le_bytes());
+        put(&mut out, self.window.map_or(0, |it| it.current).to_le_bytes());
         let subs = classic().count() as u32;
         let bucket_size = classic().next().map_or(0, |it| it.0.bucket_size());
         let table_at = if subs > 0 { FIXED_BYTES as u32 } else { 0 };
-        for number in [bucket_size.into(), subs, table_at, 0] {
-            put(&mut out, number.to_le_bytes());
-        }
+        let numbers = [bucket_size.into(), subs, table_at, 0];
+        out.extend(numbers.iter().flat_map(|it| it.to_le_bytes()));
         put(&mut out, self.version.lineage.0);
         put(&mut out, self.version.changes.to_le_bytes());
         put(&mut out, [0; 16]);

@@ -197,14 +197,10 @@ impl<B: AsRef<[u8]>> FileView<B> {
     /// As of [`exists`](Self::exists).
     pub fn values(&self, item: &[u8]) -> Result<Vec<ValueCopies>, FileError> {
         let hash = self.hash(item)?;
-        let has_values = self
-            .header
-            .paged()
-            .is_some_and(|it| it.code().value_bits() > 0);
-        if !has_values || self.header.window.is_some() {
-            return Ok(Vec::new());
+        match self.header.has_values() {
+            true => self.ask(|chain, pages| read::values(chain, hash, pages)),
+            false => Ok(Vec::new()),
         }
-        self.ask(|chain, pages| read::values(chain, hash, pages))
     }
 
     fn ask<T>(

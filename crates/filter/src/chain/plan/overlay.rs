@@ -135,10 +135,7 @@ impl Overlay {
                 }
                 PageWrite::Dropped => self.drop_page(page.address),
                 PageWrite::Changed => {
-                    let number = match self.page(page.address) {
-                        Some(number) => number,
-                        None => self.add_page(page.address),
-                    };
+                    let number = self.page_to_change(page.address);
                     self.grow(number, page.growth);
                     later.words.in_order(&page.changed, |it| {
                         self.set(number, it.word, it.value, it.slots, Growth::default());
@@ -179,6 +176,11 @@ impl Overlay {
             other.is_some_and(|other| other.address == page)
         };
         self.numbers.get(packed(page), is_it).map(PageNumber)
+    }
+
+    /// A page that is about to be written to.
+    fn page_to_change(&mut self, page: PageAddress) -> PageNumber {
+        self.page(page).unwrap_or_else(|| self.add_page(page))
     }
 
     /// Adds a page that is about to be written to and was not before.
@@ -267,10 +269,7 @@ impl Overlay {
 
     fn settle(&mut self, address: PageAddress, write: PageWrite) {
         self.reshapes = true;
-        let number = match self.page(address) {
-            Some(number) => number,
-            None => self.add_page(address),
-        };
+        let number = self.page_to_change(address);
         if let Some(page) = self.pages.get_mut(number.0 as usize) {
             page.write = write;
             page.growth = Growth::default();
