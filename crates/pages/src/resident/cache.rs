@@ -330,7 +330,7 @@ impl PageCache {
         }
         let changed = ready.unwrap_or_else(changed);
         let width = table.geometry().slot_width();
-        let parked = self.parked.park(table.parked(), page, width, changed);
+        let parked = self.parked.park(&table.parked, page, width, changed);
         // In this order: whoever knows of this generation finds what is parked.
         table.begin_generation();
         Place::Parked(parked)
@@ -339,7 +339,7 @@ impl PageCache {
     /// Parks what changed in a page. Says whether nothing was before; `None`: it is too
     /// much, and nothing was done.
     pub(super) fn park(&self, table: &PageTable, page: u32, changed: Changed) -> Option<bool> {
-        let parked = table.parked();
+        let parked = &table.parked;
         if parked.lock().get(&page).map_or(0, ParkedPage::words) + changed.words() > MAX_WORDS {
             return None;
         }
@@ -355,7 +355,7 @@ impl PageCache {
     /// Forgets what is parked of a page: its stored image has it all, or the page is no
     /// more.
     pub(super) fn unpark(&self, table: &PageTable, page: u32) {
-        self.parked.forget(table.parked(), page);
+        self.parked.forget(&table.parked, page);
     }
 
     /// Gives a pin back.

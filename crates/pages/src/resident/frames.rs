@@ -189,7 +189,7 @@ impl Frames {
         if after == before {
             return;
         }
-        for bytes in [&self.counter_bytes, table.counter_bytes()] {
+        for bytes in [&self.counter_bytes, &table.counter_bytes] {
             bytes.fetch_add(after, Ordering::Relaxed);
             bytes.fetch_sub(before, Ordering::Relaxed);
         }

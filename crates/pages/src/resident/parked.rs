@@ -58,7 +58,7 @@ pub(super) struct ParkedPage {
     /// `None`: none changed.
     counters: Option<Box<ParkedCounters>>,
     /// Whether this is all of the page, whatever its stored image says.
-    is_whole: bool,
+    pub(super) is_whole: bool,
 }
 
 /// Counters that changed, by ascending key; 0: there is none.
@@ -206,11 +206,6 @@ impl ParkedPage {
     fn entries(&self) -> usize {
         let counters = self.counters.as_deref();
         self.words.len() + counters.map_or(0, |it| it.changed.len())
-    }
-
-    /// Whether nothing of its stored image counts.
-    pub(super) fn is_whole(&self) -> bool {
-        self.is_whole
     }
 
     fn bytes(&self) -> usize {

@@ -33,16 +33,16 @@ pub struct PageTable {
     /// An [`Extent`].
     extent: AtomicU64,
     /// Number of its first page's [version](super::Versions).
-    first_stripe: usize,
+    pub(super) first_stripe: usize,
     /// The filter was removed or the sub-filter dropped: its pages need no
     /// checkpoint any more.
     dropped: AtomicBool,
     resident: AtomicU32,
     /// Of the counters of its resident pages.
-    counter_bytes: AtomicU64,
+    pub(super) counter_bytes: AtomicU64,
     dirty: AtomicU32,
     /// What changed in its pages since they were stored.
-    parked: ParkedPages,
+    pub(super) parked: ParkedPages,
     /// Of the leaves whose numbers, within the table, have no bit from this one
     /// on.
     first_bits: u32,
@@ -150,11 +150,6 @@ impl PageTable {
         self.extent.store(extent.0, Ordering::Release);
     }
 
-    #[inline]
-    pub(super) fn first_stripe(&self) -> usize {
-        self.first_stripe
-    }
-
     /// Resident pages.
     #[inline]
     pub fn resident(&self) -> u32 {
@@ -165,10 +160,6 @@ impl PageTable {
     pub fn resident_bytes(&self) -> u64 {
         let pages = u64::from(self.resident()) * u64::from(PAGE_BYTES);
         pages + self.counter_bytes.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn counter_bytes(&self) -> &AtomicU64 {
-        &self.counter_bytes
     }
 
     pub(super) fn count_resident(&self) {
@@ -183,10 +174,6 @@ impl PageTable {
     #[inline]
     pub fn dirty(&self) -> &AtomicU32 {
         &self.dirty
-    }
-
-    pub(super) fn parked(&self) -> &ParkedPages {
-        &self.parked
     }
 
     /// A page as it is, from its stored image, which nobody replaces meanwhile: what is
@@ -281,7 +268,7 @@ pub(super) fn read_pages(
     for (at, &(table, page)) in pages.iter().enumerate() {
         // In one look: once it is stored, nothing is parked any more.
         let parked = table.parked.lock();
-        let whole = parked.get(&page).filter(|it| it.is_whole());
+        let whole = parked.get(&page).filter(|it| it.is_whole);
         let nothing = PageImage::default();
         let whole = whole.map(|it| it.over(nothing, &table.geometry, &mut slots));
         drop(parked);

@@ -24,7 +24,7 @@ impl Versions {
     /// The version of a page. There always is one.
     #[inline]
     pub fn of(&self, table: &PageTable, page: u32) -> Option<&Version> {
-        let stripe = table.first_stripe().wrapping_add(page as usize) % STRIPES;
+        let stripe = table.first_stripe.wrapping_add(page as usize) % STRIPES;
         self.stripes.get(stripe)
     }
 

@@ -145,7 +145,8 @@ impl Commit {
                 forget_side_record(key, before, batch);
             }
             if let Some(after) = after {
-                put_side_record(key, after, batch);
+                batch.put_value(Kind::SideRecord, &format::side_record_key(key), after);
+                batch.put_bytes(Kind::Due, &due_key_of(key, after), &[]);
             }
         }
         Ok(())
@@ -224,11 +225,6 @@ fn put_filter(id: FilterId, name: &str, meta: &[u8], batch: &mut Batch) {
 
 fn put_meta(id: FilterId, meta: &[u8], batch: &mut Batch) {
     batch.put_bytes(Kind::FilterMeta, &format::filter_meta_key(id), meta);
-}
-
-fn put_side_record(key: &SideRecordKey, record: &SideRecord, batch: &mut Batch) {
-    batch.put_value(Kind::SideRecord, &format::side_record_key(key), record);
-    batch.put_bytes(Kind::Due, &due_key_of(key, record), &[]);
 }
 
 /// Removes a side record and its entry on the list of what ends.

@@ -152,7 +152,7 @@ impl Checkpointer {
         let pays = lane.and_then(|lane| {
             let waiting = self.lanes.get(lane)?.lock();
             let oldest = waiting.parked.front()?;
-            let parked = oldest.table.parked().lock();
+            let parked = oldest.table.parked.lock();
             let words = parked.get(&oldest.page).map(|it| it.words());
             // One that needs nothing any more costs nothing.
             Some(oldest.table.is_dropped() || words.is_none_or(|it| it >= FOLDED_WORDS))
@@ -319,7 +319,7 @@ impl Checkpointer {
         waiting: &mut DirtyPages,
         slice: &mut ImageSlice<'a>,
     ) {
-        if !page.table.parked().lock().contains_key(&page.page) {
+        if !page.table.parked.lock().contains_key(&page.page) {
             // A newer image has it all.
             return self.count_done(&page);
         }

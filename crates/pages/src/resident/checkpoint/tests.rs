@@ -530,8 +530,8 @@ fn run(seed: u64, max_log_bytes: u64) -> [u64; 3] {
             93 if damaged.is_none() => {
                 let id = world.tables[0].id(page);
                 // Else nobody needs its image.
-                let is_whole = |it: &ParkedPage| it.is_whole();
-                let parked = world.tables[0].parked().lock();
+                let is_whole = |it: &ParkedPage| it.is_whole;
+                let parked = world.tables[0].parked.lock();
                 let is_whole = parked.get(&page).is_some_and(is_whole);
                 drop(parked);
                 let is_away = !world.cache.is_resident(&world.tables[0], page);
