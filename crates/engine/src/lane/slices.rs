@@ -168,7 +168,7 @@ impl Lane {
         if begun.missing.over || pages > self.max_pages {
             return Err(Err(self.too_many_pages(pages.max(self.max_pages + 1))));
         }
-        if begun.partial.changed_words() > MAX_CHANGED_WORDS {
+        if begun.partial.overlay().changed_words() > MAX_CHANGED_WORDS {
             return Err(Err(EngineError::TooManyWords {
                 items: begun.work.done(),
                 bound: MAX_CHANGED_WORDS,

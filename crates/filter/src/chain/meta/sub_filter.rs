@@ -71,9 +71,4 @@ impl Link {
     pub(in crate::chain) fn reachable(&self) -> u64 {
         (self.layout.slots() as f64 * self.layout.target_load()) as u64
     }
-
-    /// Whether kick-outs are expected to find room for one more.
-    pub(in crate::chain) fn is_within_reach(&self) -> bool {
-        self.occupied < self.reachable()
-    }
 }

@@ -3,9 +3,7 @@
 
 use super::bucket::page;
 use crate::chain::address::PageAddress;
-use crate::chain::meta::Chain;
-use crate::chain::meta::{Table, is_sparse};
-use crate::chain::params::GrowthBounds;
+use crate::chain::meta::{Chain, is_sparse};
 use std::iter;
 
 impl Chain {
@@ -13,47 +11,33 @@ impl Chain {
     /// can be known.
     pub fn pages_to_split(&self, adds: usize) -> impl Iterator<Item = PageAddress> + use<> {
         let bounds = self.params().growth_bounds();
-        let pages = |table: &Table| table.pages_to_split(&bounds, adds as u64);
-        self.table().map(pages).into_iter().flatten()
+        let growing = self.table().filter(|it| it.next_layout(&bounds).is_ok());
+        // Those of one level at most: what comes after it is far.
+        let pages = growing.map(|table| {
+            let (pointer, pages) = (table.layout.pointer(), table.layout.pages_of_level());
+            let splits = u32::try_from(table.splits_after(adds as u64)).unwrap_or(u32::MAX);
+            pointer..pointer.saturating_add(splits).min(pages)
+        });
+        pages.into_iter().flatten().map(page)
     }
 
     /// The pages that are merged while so many items are deleted.
     pub fn pages_to_merge(&self, deletes: usize) -> impl Iterator<Item = PageAddress> + use<> {
-        let pages = |table: &Table| table.pages_to_merge(deletes as u64);
-        self.table().map(pages).into_iter().flatten()
-    }
-}
-
-impl Table {
-    /// Those of one level at most: what comes after it is far.
-    fn pages_to_split(
-        &self,
-        bounds: &GrowthBounds,
-        adds: u64,
-    ) -> impl Iterator<Item = PageAddress> + use<> {
-        let splits = match self.next_layout(bounds) {
-            Ok(_) => self.splits_after(adds),
-            Err(_) => 0,
-        };
-        let (pointer, pages) = (self.layout.pointer(), self.layout.pages_of_level());
-        let splits = u32::try_from(splits).unwrap_or(u32::MAX);
-        (pointer..pointer.saturating_add(splits).min(pages)).map(page)
-    }
-
-    fn pages_to_merge(&self, deletes: u64) -> impl Iterator<Item = PageAddress> + use<> {
-        let occupied = self.occupied.saturating_sub(deletes);
-        let waits = self.merge_below.is_some_and(|it| occupied >= it);
-        let keys = self.list_keys().saturating_sub(deletes);
-        let mut layout = self.layout;
-        // A delete merges one pair at most.
-        let merges = usize::try_from(deletes).unwrap_or(usize::MAX);
-        let pairs = iter::from_fn(move || {
-            let is_due = !waits && is_sparse(&layout, occupied, keys);
-            let merged = layout.merged().filter(|_| is_due)?;
-            layout = merged;
-            Some(merged.next_pair())
+        let pairs = self.table().map(|table| {
+            let occupied = table.occupied.saturating_sub(deletes as u64);
+            let waits = table.merge_below.is_some_and(|it| occupied >= it);
+            let keys = table.list_keys().saturating_sub(deletes as u64);
+            let mut layout = table.layout;
+            let pairs = iter::from_fn(move || {
+                let is_due = !waits && is_sparse(&layout, occupied, keys);
+                let merged = layout.merged().filter(|_| is_due)?;
+                layout = merged;
+                Some(merged.next_pair())
+            });
+            // A delete merges one pair at most.
+            pairs.take(deletes)
         });
-        let pairs = pairs.take(merges);
+        let pairs = pairs.into_iter().flatten();
         pairs.flat_map(|pair| [page(pair.page), page(pair.sibling)])
     }
 }

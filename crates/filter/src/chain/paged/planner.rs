@@ -82,7 +82,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             if layout.code().value_bits() > 0 && self.has_most_values(&probe, value)? {
                 return Some(AddResult::Full(FullReason::MaxValuesPerItem));
             }
-            if self.count_copy(&longest, value)? {
+            if self.count_copies(&longest, value, 1)? {
                 if self.table.has_long_lists() {
                     self.split_as_due()?;
                 }
@@ -175,13 +175,8 @@ impl<D: Draft> PagePlanner<'_, D> {
         Some(values.len() as u64 >= MAX_VALUES_PER_ITEM && !is_there)
     }
 
-    /// Counts an item with a match of it, if there is room for a counter. Says
+    /// Counts copies of an item with a match of it, if there is room for a counter. Says
     /// whether there was.
-    pub(super) fn count_copy(&mut self, with: &Match, value: u32) -> Option<bool> {
-        self.count_copies(with, value, 1)
-    }
-
-    /// The same of so many copies.
     pub(super) fn count_copies(&mut self, with: &Match, value: u32, more: u64) -> Option<bool> {
         let layout = self.table.layout;
         let class = with.class(&layout);
@@ -219,7 +214,7 @@ impl<D: Draft> PagePlanner<'_, D> {
                 continue;
             };
             let equal = Match::of(code, candidate, bucket.slot(code.width(), at as u8));
-            if self.count_copy(&equal, equal.value(&layout))? {
+            if self.count_copies(&equal, equal.value(&layout), 1)? {
                 self.clear(&equal);
                 return Some(true);
             }

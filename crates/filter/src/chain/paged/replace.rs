@@ -38,7 +38,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             return self.add_and_delete(hash, from, to);
         }
         self.uncount(&one, from, copies);
-        self.count_copy(&one, to)?;
+        self.count_copies(&one, to, 1)?;
         Some(ReplaceResult::Replaced)
     }
 

@@ -192,7 +192,7 @@ impl<D: Draft> Planner<'_, D> {
         let until = self.spent() + MAX_SEARCH_UNITS;
         for position in (0..self.chain.open()).rev() {
             let link = self.chain.links().get(position)?;
-            if !link.is_within_reach() || self.spent() >= until {
+            if link.occupied >= link.reachable() || self.spent() >= until {
                 continue;
             }
             let made = self.kick_out(position, |layout| entry.candidates(layout));

@@ -81,11 +81,6 @@ impl PartialPlan {
         &self.overlay
     }
 
-    /// Words and counters that it changes so far.
-    pub fn changed_words(&self) -> usize {
-        self.overlay.changed_words()
-    }
-
     /// The plan, or `None` if a page was not at hand; with the chain that came
     /// of it.
     pub fn finish(self, chain: Chain) -> Option<Plan> {

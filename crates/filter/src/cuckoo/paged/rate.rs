@@ -75,21 +75,16 @@ pub fn most_promised(code: SlotCode) -> u32 {
     code.suffix_bits()
 }
 
-/// Pages of a filter that holds `capacity` items before the first of them is
-/// split.
-pub fn pages_for(capacity: u64, width: SlotWidth) -> u64 {
-    let slots_in_1000 = SplitLoads::of(width).first * slots_per_page(width);
-    (capacity * 1000).div_ceil(slots_in_1000).max(1)
-}
-
 /// Counters beside a page that values are expected to bring, as a filter is
 /// made: a quarter of what there may be.
 const COUNTERS_OF_PAGE: u64 = 4096;
 
-/// The same of a filter whose items have so many values each: all but the first
-/// of them lie beside the pages.
+/// Pages of a filter that holds `capacity` items before the first of them is split. Where
+/// items have so many values each, all but the first of these lie beside the pages.
 pub fn pages_for_values(capacity: u64, values_per_item: u16, width: SlotWidth) -> u64 {
     let beside = u64::from(values_per_item).saturating_sub(1);
     let for_lists = capacity.saturating_mul(beside).div_ceil(COUNTERS_OF_PAGE);
-    pages_for(capacity, width).max(for_lists)
+    let slots_in_1000 = SplitLoads::of(width).first * slots_per_page(width);
+    let for_slots = (capacity * 1000).div_ceil(slots_in_1000).max(1);
+    for_slots.max(for_lists)
 }
