@@ -62,10 +62,10 @@ impl<'w, 'a> LoggedPage<'w, 'a> {
         writes: &'w [RedoWrite<'a>],
     ) -> Result<LoggedPage<'w, 'a>> {
         if !writes.iter().all(|write| geometry.fits(write)) {
-            return Err(StoreError::Corrupt {
-                what: format!("redo record {}", sequence.0),
-                reason: format!("{id} has no such slot"),
-            });
+            return Err(StoreError::corrupt(
+                format!("redo record {}", sequence.0),
+                format!("{id} has no such slot"),
+            ));
         }
         let mut page = LoggedPage {
             whole: None,

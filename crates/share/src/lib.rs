@@ -239,17 +239,22 @@ impl<H: Holder> Resource<H> {
         let is_waiting = state.accounts.get(&holder);
         let is_waiting = is_waiting.is_some_and(|it| !it.waiting.is_empty());
         drop(state);
-        let permit = Permit {
-            resource: self.clone(),
-            holder,
-            terms,
-            amount,
-        };
+        let permit = self.permit(holder, terms, amount);
         // It held nothing, perhaps, and what came back was kept for it.
         if is_waiting {
             self.serve();
         }
         Ok(permit)
+    }
+
+    /// What was added to the account of a holder.
+    fn permit(&self, holder: Option<H>, terms: Terms, amount: u64) -> Permit<H> {
+        Permit {
+            resource: self.clone(),
+            holder,
+            terms,
+            amount,
+        }
     }
 
     fn wait(&self, by: Option<&Claimant<H>>, amount: u64) -> Waiting<'_, H> {
@@ -332,12 +337,7 @@ impl<H: Holder> Resource<H> {
                 && let Some(waiter) = account.waiting.pop_front()
             {
                 let waits_on = !account.waiting.is_empty();
-                let permit = Permit {
-                    resource: self.clone(),
-                    holder: holder.clone(),
-                    terms,
-                    amount,
-                };
+                let permit = self.permit(holder.clone(), terms, amount);
                 served.push((waiter.granted, permit));
                 if waits_on {
                     state.turns.push_back(holder);
