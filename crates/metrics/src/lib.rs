@@ -31,34 +31,17 @@ const ITEM_OUTCOMES: [(&str, &str); 14] = [
     ("lookup", "absent"),
 ];
 
-/// The declaration of a family of any kind.
-struct Declaration {
-    name: &'static str,
-    help: &'static str,
-    labels: &'static [&'static str],
-    buckets: &'static [f64],
-}
-
-impl Declaration {
-    fn opts(&self) -> Opts {
-        Opts::new(self.name, self.help.trim())
-    }
-
-    fn histogram_opts(&self) -> HistogramOpts {
-        HistogramOpts::from(self.opts()).buckets(self.buckets.to_vec())
-    }
-}
-
-/// A kind of family that a declaration can be turned into.
+/// A kind of family that a declaration can be turned into. What a histogram takes says
+/// enough of any kind.
 trait Family: Collector + Clone + Sized + 'static {
-    fn declare(declaration: &Declaration) -> prometheus::Result<Self>;
+    fn declare(opts: HistogramOpts, labels: &[&str]) -> prometheus::Result<Self>;
 }
 
 /// Says of each kind how it is made from its declaration.
 macro_rules! kinds {
-    ($($kind:ident: |$it:ident| $made:expr;)*) => {$(
+    ($($kind:ident: |$it:ident, $labels:ident| $made:expr;)*) => {$(
         impl Family for $kind {
-            fn declare($it: &Declaration) -> prometheus::Result<Self> {
+            fn declare($it: HistogramOpts, $labels: &[&str]) -> prometheus::Result<Self> {
                 $made
             }
         }
@@ -66,13 +49,13 @@ macro_rules! kinds {
 }
 
 kinds! {
-    IntCounter: |it| IntCounter::with_opts(it.opts());
-    IntCounterVec: |it| IntCounterVec::new(it.opts(), it.labels);
-    IntGauge: |it| IntGauge::with_opts(it.opts());
-    IntGaugeVec: |it| IntGaugeVec::new(it.opts(), it.labels);
-    GaugeVec: |it| GaugeVec::new(it.opts(), it.labels);
-    Histogram: |it| Histogram::with_opts(it.histogram_opts());
-    HistogramVec: |it| HistogramVec::new(it.histogram_opts(), it.labels);
+    IntCounter: |it, _labels| IntCounter::with_opts(it.common_opts);
+    IntCounterVec: |it, labels| IntCounterVec::new(it.common_opts, labels);
+    IntGauge: |it, _labels| IntGauge::with_opts(it.common_opts);
+    IntGaugeVec: |it, labels| IntGaugeVec::new(it.common_opts, labels);
+    GaugeVec: |it, labels| GaugeVec::new(it.common_opts, labels);
+    Histogram: |it, _labels| Histogram::with_opts(it);
+    HistogramVec: |it, labels| HistogramVec::new(it, labels);
 }
 
 /// Declares the struct and its constructor from one list, so that a field's
@@ -102,12 +85,9 @@ macro_rules! families {
                     prometheus::process_collector::ProcessCollector::for_self(),
                 ))?;
                 $(
-                    let $field = <$kind as Family>::declare(&Declaration {
-                        name: $name,
-                        help: concat!($($help),+),
-                        labels: &$labels,
-                        buckets: &$buckets,
-                    })?;
+                    let opts = HistogramOpts::new($name, concat!($($help),+).trim());
+                    let opts = opts.buckets($buckets.to_vec());
+                    let $field = <$kind as Family>::declare(opts, &$labels)?;
                     registry.register(Box::new($field.clone()))?;
                 )*
                 let metrics = Metrics { registry, $($field),* };

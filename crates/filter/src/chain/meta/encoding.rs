@@ -135,10 +135,8 @@ impl Chain {
             }),
             _ => Placement::Paged(reader.paged(layout == WITH_WINDOW)?),
         };
-        let attributes = match layout {
-            WITH_ATTRIBUTES => Some(reader.attributes()?),
-            _ => None,
-        };
+        let has_attributes = layout == WITH_ATTRIBUTES;
+        let attributes = has_attributes.then(|| reader.attributes()).transpose()?;
         let params = FilterParams {
             capacity,
             placement,
@@ -283,10 +281,7 @@ impl Reader<'_> {
             error_rate: error_rate.transpose()?,
             promised_growth,
             values_per_item: u16::from_le_bytes(self.array()?),
-            window: match has_window {
-                true => Some(self.window()?),
-                false => None,
-            },
+            window: has_window.then(|| self.window()).transpose()?,
         })
     }
 
