@@ -13,20 +13,11 @@ const DUE_FILTER: u8 = 1;
 const DUE_SIDE_RECORD: u8 = 2;
 
 pub(in crate::store) fn due_key(due: &Due) -> Vec<u8> {
-    match due {
-        Due::Filter { at_ms, id } => {
-            let mut key = at_ms.to_be_bytes().to_vec();
-            key.push(DUE_FILTER);
-            key.extend_from_slice(&id.0.to_be_bytes());
-            key
-        }
-        Due::SideRecord { at_ms, key: record } => {
-            let mut key = at_ms.to_be_bytes().to_vec();
-            key.push(DUE_SIDE_RECORD);
-            key.extend_from_slice(&side_record_key(record));
-            key
-        }
-    }
+    let (at_ms, about, name) = match due {
+        Due::Filter { at_ms, id } => (at_ms, DUE_FILTER, id.0.to_be_bytes().to_vec()),
+        Due::SideRecord { at_ms, key } => (at_ms, DUE_SIDE_RECORD, side_record_key(key)),
+    };
+    [&at_ms.to_be_bytes()[..], &[about], &name].concat()
 }
 
 /// The entries from one moment to another, both included.

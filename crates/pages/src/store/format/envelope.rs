@@ -121,12 +121,8 @@ pub(in crate::store) fn seal(kind: Kind, key: &[u8], payload: &[u8]) -> Vec<u8> 
 }
 
 pub(super) fn seal_as(version: u8, kind: Kind, key: &[u8], payload: &[u8]) -> Vec<u8> {
-    let mut value = Vec::with_capacity(ENVELOPE_BYTES + payload.len());
-    value.push(version);
-    value.push(kind as u8);
-    value.extend_from_slice(&checksum(version, kind as u8, key, payload).to_le_bytes());
-    value.extend_from_slice(payload);
-    value
+    let sum = checksum(version, kind as u8, key, payload).to_le_bytes();
+    [&[version, kind as u8][..], &sum, payload].concat()
 }
 
 /// Takes the envelope off a value that was read under `key`.

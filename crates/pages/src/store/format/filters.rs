@@ -1,7 +1,7 @@
 //! What is kept of a filter: its name, its description, when it ends, whose it is.
 
 use super::envelope::{Kind, open, open_value, text};
-use super::keys::{FILTER_ID_BYTES, LONGEST_KEY_BYTES, all_keys, filter_in, keys_under};
+use super::keys::{LONGEST_KEY_BYTES, all_keys, filter_in, keys_under};
 use crate::page::FilterId;
 use crate::store::error::{Result, StoreError};
 use crate::store::kv::KeyRange;
@@ -51,10 +51,8 @@ pub(in crate::store) fn filter_owner_key(id: FilterId) -> [u8; 9] {
 }
 
 fn filter_key(id: FilterId, part: u8) -> [u8; 9] {
-    let mut key = [part; 9];
-    let (head, _) = key.split_at_mut(FILTER_ID_BYTES);
-    head.copy_from_slice(&id.0.to_be_bytes());
-    key
+    let [a, b, c, d, e, f, g, h] = id.0.to_be_bytes();
+    [a, b, c, d, e, f, g, h, part]
 }
 
 /// A key of [`Column::Names`].

@@ -26,10 +26,7 @@ pub(in crate::store) fn encode_page(page: &[u8]) -> Vec<u8> {
     {
         return packed;
     }
-    let mut dense = Vec::with_capacity(1 + used.len());
-    dense.push(DENSE);
-    dense.extend_from_slice(used);
-    dense
+    [&[DENSE][..], used].concat()
 }
 
 /// The bytes with the zeros before each; `None` if that is no shorter than they

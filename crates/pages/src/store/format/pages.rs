@@ -26,14 +26,6 @@ pub(in crate::store) fn pages_between(pages: &Range<PageId>) -> KeyRange {
     KeyRange::new(page_key(pages.start), page_key(pages.end))
 }
 
-pub(super) fn sub_filter_key(filter: FilterId, ordinal: Ordinal) -> [u8; SUB_FILTER_BYTES] {
-    let mut key = [0; SUB_FILTER_BYTES];
-    let (id, rest) = key.split_at_mut(FILTER_ID_BYTES);
-    id.copy_from_slice(&filter.0.to_be_bytes());
-    rest.copy_from_slice(&ordinal.0.to_be_bytes());
-    key
-}
-
 /// The pages that `garbage` names.
 pub(in crate::store) fn pages_of(garbage: Garbage) -> KeyRange {
     keys_under(&reclaim_key(garbage), PAGE_KEY_BYTES)
@@ -42,7 +34,9 @@ pub(in crate::store) fn pages_of(garbage: Garbage) -> KeyRange {
 pub(in crate::store) fn reclaim_key(garbage: Garbage) -> Vec<u8> {
     match garbage {
         Garbage::Filter(id) => id.0.to_be_bytes().to_vec(),
-        Garbage::SubFilter(id, ordinal) => sub_filter_key(id, ordinal).to_vec(),
+        Garbage::SubFilter(id, ordinal) => {
+            [&id.0.to_be_bytes()[..], &ordinal.0.to_be_bytes()].concat()
+        }
     }
 }
 

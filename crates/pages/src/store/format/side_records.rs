@@ -13,16 +13,10 @@ const SIDE_RECORD_IMPORT: u8 = 2;
 
 pub(in crate::store) fn side_record_key(key: &SideRecordKey) -> Vec<u8> {
     match key {
-        SideRecordKey::Retry(digest) => {
-            let mut key = vec![SIDE_RECORD_RETRY];
-            key.extend_from_slice(digest);
-            key
-        }
+        SideRecordKey::Retry(digest) => [&[SIDE_RECORD_RETRY][..], digest].concat(),
         SideRecordKey::Import { filter, import } => {
-            let mut key = vec![SIDE_RECORD_IMPORT];
-            key.extend_from_slice(&filter.0.to_be_bytes());
-            key.extend_from_slice(import.as_bytes());
-            key
+            let filter = filter.0.to_be_bytes();
+            [&[SIDE_RECORD_IMPORT][..], &filter, import.as_bytes()].concat()
         }
     }
 }
