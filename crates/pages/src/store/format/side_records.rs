@@ -15,8 +15,8 @@ pub(in crate::store) fn side_record_key(key: &SideRecordKey) -> Vec<u8> {
     match key {
         SideRecordKey::Retry(digest) => [&[SIDE_RECORD_RETRY][..], digest].concat(),
         SideRecordKey::Import { filter, import } => {
-            let filter = filter.0.to_be_bytes();
-            [&[SIDE_RECORD_IMPORT][..], &filter, import.as_bytes()].concat()
+            let (about, filter) = ([SIDE_RECORD_IMPORT], filter.0.to_be_bytes());
+            [&about[..], &filter, import.as_bytes()].concat()
         }
     }
 }
