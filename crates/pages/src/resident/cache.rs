@@ -381,9 +381,7 @@ impl PageCache {
         };
         let mut counters = frame.counters_within(CounterKey::ALL);
         counters.set_all(changed.iter().map(|it| (it.key, it.copies)));
-        counters.shrink();
-        let counters = (!counters.is_empty()).then(|| Arc::new(counters));
-        self.frames.set_counters(index, table, counters);
+        self.frames.set_counters(index, table, to_be_kept(counters));
     }
 
     /// Sets a page as a whole that is pinned, under the same conditions.
@@ -392,11 +390,7 @@ impl PageCache {
             return;
         };
         frame.set(whole);
-        let counters = (!whole.counters.is_empty()).then(|| {
-            let mut counters = whole.counters.clone();
-            counters.shrink();
-            Arc::new(counters)
-        });
+        let counters = to_be_kept(whole.counters.clone());
         self.frames.set_counters(index, table, counters);
     }
 
@@ -435,6 +429,12 @@ impl PageCache {
             left = left.saturating_sub(COUNTERS_SWEEP);
         }
     }
+}
+
+/// Counters as a frame has them, if there are any.
+fn to_be_kept(mut counters: Counters) -> Option<Arc<Counters>> {
+    counters.shrink();
+    (!counters.is_empty()).then(|| Arc::new(counters))
 }
 
 #[cfg(test)]
