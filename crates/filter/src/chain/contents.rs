@@ -11,7 +11,7 @@ use crate::cuckoo::bucket;
 use crate::cuckoo::layout::Layout;
 
 /// What is in a page, or in all pages of a sub-filter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Slots in use.
     pub occupied: u64,
@@ -52,13 +52,11 @@ impl Contents {
     /// Nothing yet, of a sub-filter.
     pub fn none_of(layout: &Layout) -> Contents {
         Contents {
-            occupied: 0,
-            counted: 0,
-            keys: 0,
             known: match layout {
                 Layout::Classic(_) => None,
                 Layout::Paged(paged) => Some(Known::none_of(paged)),
             },
+            ..Contents::default()
         }
     }
 

@@ -1,7 +1,6 @@
 //! A fuzz target for files; the fuzzer calls it through the program's list, and a test
 //! replays what it found.
 
-use super::parts::Beside;
 use super::{FileError, FileView, Header, Parts, Sums};
 use crate::chain::address::PageAddress;
 use crate::chain::counters::CounterKey;
@@ -49,10 +48,7 @@ pub(super) fn with_counters(chain: &Chain, counters: u64) -> Header {
     let header = Header::of(chain);
     let parts = header.as_ref().and_then(|it| {
         let layouts = it.parts.subs.iter().map(|it| it.0);
-        let beside = match it.window {
-            Some(_) => Beside::Stamps,
-            None => Beside::Counters(counters),
-        };
+        let beside = it.window.is_none().then_some(counters);
         Parts::of(layouts, it.description.len() as u64, beside)
     });
     match header.zip(parts) {

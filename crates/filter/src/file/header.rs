@@ -1,7 +1,7 @@
 //! What a file says of its filter.
 
 use super::error::{FILE_VERSION, FileError};
-use super::parts::{BLOCK_BYTES, Beside, FIXED_BYTES, Parts, SUB_FILTER_BYTES, is_classic};
+use super::parts::{BLOCK_BYTES, FIXED_BYTES, Parts, SUB_FILTER_BYTES, is_classic};
 
 use crate::chain::meta::{Chain, FilterVersion, Lineage};
 use crate::chain::params::{Epoch, PAGE_BYTES, Window};
@@ -108,10 +108,8 @@ impl Header {
         let description = chain.portable().encode();
         let layouts = chain.sub_filters().map(|sub| sub.layout);
         let epochs = chain.table().and_then(|table| table.epochs());
-        let beside = match epochs {
-            Some(_) => Beside::Stamps,
-            None => Beside::Counters(chain.sub_filters().map(|sub| sub.keys).sum()),
-        };
+        let keys = chain.sub_filters().map(|sub| sub.keys);
+        let beside = epochs.is_none().then(|| keys.sum::<u64>());
         Some(Header {
             parts: Parts::of(layouts, description.len() as u64, beside)?,
             key: match chain.hash_id() {
@@ -318,10 +316,7 @@ impl Header {
         let description = description
             .filter(|it| it.len() <= MAX_DESCRIPTION_BYTES)
             .ok_or(FileError::Header("its description is not in it"))?;
-        let beside = match window {
-            Some(_) => Beside::Stamps,
-            None => Beside::Counters(counters),
-        };
+        let beside = window.is_none().then_some(counters);
         let parts = Parts::of(layouts.into_iter(), description_bytes, beside);
         let read = Header {
             parts: parts.ok_or(FileError::Header("it is too large"))?,

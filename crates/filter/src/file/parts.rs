@@ -48,13 +48,6 @@ pub struct Parts {
     pub bytes: u64,
 }
 
-/// What lies beside pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beside {
-    Stamps,
-    Counters(u64),
-}
-
 /// Where a counter stands: behind those of smaller places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CounterPlace {
@@ -67,11 +60,12 @@ pub struct CounterPlace {
 }
 
 impl Parts {
-    /// `None` if that were more bytes than can be numbered.
+    /// Those of a file with so many counters beside its pages; without a number, with
+    /// their stamps. `None` if that were more bytes than can be numbered.
     pub(super) fn of(
         layouts: impl Iterator<Item = Layout>,
         description_bytes: u64,
-        beside: Beside,
+        beside: Option<u64>,
     ) -> Option<Parts> {
         let mut subs: Vec<(Layout, u64)> = layouts.map(|layout| (layout, 0)).collect();
         let classic = subs.iter().filter(|it| is_classic(&it.0)).count() as u64;
@@ -85,12 +79,12 @@ impl Parts {
         let pages = (at - pages_at) / BLOCK;
         let (mut stamps_at, mut index_at, mut counters_at, mut counters) = (0, 0, 0, 0);
         match beside {
-            Beside::Stamps => {
+            None => {
                 stamps_at = at;
                 at = at.checked_add(pages.checked_mul(STAMP_BYTES)?)?;
             }
-            Beside::Counters(0) => {}
-            Beside::Counters(number) => {
+            Some(0) => {}
+            Some(number) => {
                 index_at = at;
                 counters_at = at.checked_add((pages + 1).checked_mul(INDEX_BYTES)?)?;
                 counters = number;

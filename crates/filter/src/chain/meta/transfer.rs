@@ -42,7 +42,7 @@ impl Chain {
         let mut chain = self.clone();
         chain.reopen();
         chain.version = FilterVersion::default();
-        chain.params = chain.params.with_max_filter_bytes(u64::MAX);
+        chain.params.max_filter_bytes = u64::MAX;
         if let Some(links) = chain.links_mut() {
             links.compacted_at = 0;
             for (link, ordinal) in links.links.iter_mut().zip(0..) {
@@ -56,7 +56,7 @@ impl Chain {
     /// The chain where a filter may take so many bytes.
     #[must_use]
     pub fn with_max_filter_bytes(mut self, max_filter_bytes: u64) -> Chain {
-        self.params = self.params.with_max_filter_bytes(max_filter_bytes);
+        self.params.max_filter_bytes = max_filter_bytes;
         self
     }
 

@@ -217,14 +217,6 @@ impl FilterParams {
         Some(rate::rate_after(self.slot_code()?, doublings))
     }
 
-    /// The same with another bound.
-    pub(in crate::chain) fn with_max_filter_bytes(self, max_filter_bytes: u64) -> FilterParams {
-        FilterParams {
-            max_filter_bytes,
-            ..self
-        }
-    }
-
     /// Stored parameters, unless they break a limit, which only corrupt bytes do.
     pub(in crate::chain) fn checked(self) -> Option<FilterParams> {
         let is_right = match self.placement {
