@@ -46,11 +46,9 @@ impl Epochs {
     /// So many entries, all of the current epoch.
     pub(in crate::chain) fn with_current(&self, entries: u64) -> Epochs {
         let mut epochs = Epochs::new(self.window, self.current);
-        epochs
-            .entries
-            .iter_mut()
-            .take(1)
-            .for_each(|it| *it = entries);
+        if let Some(now) = epochs.entries.first_mut() {
+            *now = entries;
+        }
         epochs.live = entries;
         epochs
     }
