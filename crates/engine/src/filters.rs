@@ -5,12 +5,15 @@
 //! commit. All others take the view as it is, without a lock.
 
 use super::clock::EngineClock;
+use super::logged::{LoggedPage, by_page};
 use super::name::FilterName;
 use super::pages::{PageGeometry, PageTable, Version, WordsRead};
 use super::ttl;
+use crate::chain::address::PageAddress;
 use crate::chain::meta::{Chain, MetaError};
 use crate::chain::plan::FutileSearches;
-use crate::page::FilterId;
+use crate::page::{FilterId, Sequence};
+use crate::store::redo::RedoWrite;
 use crate::store::{Expiry, FilterChange, PageStore, StoreError, StoredFilter};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use foldhash::fast::FixedState;
@@ -79,6 +82,34 @@ impl FilterView {
     pub(super) fn reshaped(mut self) -> Self {
         self.shape += 1;
         self
+    }
+
+    /// What a record says about its pages, by ascending address. `is_gone` says what comes
+    /// of a sub-filter that is not there.
+    ///
+    /// # Errors
+    /// The filter can't ever have had such pages.
+    pub(super) fn logged<'w, 'a>(
+        &self,
+        sequence: Sequence,
+        writes: &'w [RedoWrite<'a>],
+        is_gone: impl Fn() -> Result<(), StoreError>,
+    ) -> Result<Vec<(PageAddress, LoggedPage<'w, 'a>)>, StoreError> {
+        // Most pages are written to once.
+        let mut pages = Vec::with_capacity(writes.len());
+        for (id, writes) in by_page(writes) {
+            let position = self.chain.position_of(id.ordinal);
+            let table = position.and_then(|it| Some((it, self.tables.get(it)?)));
+            let Some((position, table)) = table else {
+                is_gone()?;
+                continue;
+            };
+            let address = PageAddress::new(position, id.page.0);
+            let page = LoggedPage::of(&table.geometry(), sequence, id, writes)?;
+            pages.push((address, page));
+        }
+        pages.sort_by_key(|(address, _)| *address);
+        Ok(pages)
     }
 
     fn is_clean(&self) -> bool {

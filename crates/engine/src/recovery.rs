@@ -5,10 +5,9 @@
 //! starts over. Records of filters and sub-filters that are no more are passed
 //! over. No page is read for it: what changed in one is parked.
 
-use super::filters::{FilterView, Filters, OpenFilter, lane_of};
-use super::logged::{LoggedPage, by_filter, by_page, sort_by_page};
+use super::filters::{Filters, OpenFilter, lane_of};
+use super::logged::{by_filter, sort_by_page};
 use super::pages::{Checkpointer, CutLog};
-use crate::chain::address::PageAddress;
 use crate::chain::plan::PageChanges;
 use crate::page::{FilterId, Sequence};
 use crate::store::redo::{self, RedoReader, RedoWrite};
@@ -86,15 +85,26 @@ impl Recovery<'_> {
     ) -> Result<u64, StoreError> {
         let view = filter.view.load_full();
         let lane = lane_of(&filter.name, self.lanes);
-        let logged = LoggedPages::of(&view, sequence, writes)?;
+        // Sub-filters that are gone have no pages.
+        let logged = view.logged(sequence, writes, || Ok(()))?;
         let mut applied = 0;
         self.checkpointer.publish(lane, sequence, 0, |publication| {
             let mut changes = PageChanges::default();
-            for (address, page) in &logged.there {
+            for (address, page) in &logged {
                 let Some(table) = view.tables.get(address.sub as usize) else {
                     continue;
                 };
                 let geometry = table.geometry();
+                // Pages that were merged away since: whatever the record says of them, the
+                // merge made void. Their images may still have to be removed.
+                if address.page >= geometry.pages() {
+                    if page.is_dropped {
+                        publication.drop_page(table, address.page);
+                    }
+                    continue;
+                }
+                // One that was dropped, and is there, has come back since: a later record
+                // sets it as a whole.
                 if let Some(whole) = &page.whole {
                     publication.apply_whole(table, address.page, whole);
                     applied += u64::from(geometry.slots_per_page());
@@ -106,11 +116,6 @@ impl Recovery<'_> {
                     publication.apply(table, false, &changes, &page);
                 }
                 applied += page.slots_and_counters() as u64;
-            }
-            for address in &logged.gone {
-                if let Some(table) = view.tables.get(address.sub as usize) {
-                    publication.drop_page(table, address.page);
-                }
             }
         });
         self.store_while(Checkpointer::recovers_too_much)?;
@@ -132,54 +137,5 @@ impl Recovery<'_> {
         let filter = Arc::new(OpenFilter::of(stored)?);
         self.filters.insert(Arc::clone(&filter), None);
         Ok(Some(filter))
-    }
-}
-
-/// What a record says about the pages of one filter.
-struct LoggedPages<'w, 'a> {
-    /// Of those that are there. Pages that were merged away since are not:
-    /// whatever the record says of them, the merge made void.
-    there: Vec<(PageAddress, LoggedPage<'w, 'a>)>,
-    /// Those that it dropped and that did not come back. Their images may still
-    /// have to be removed.
-    gone: Vec<PageAddress>,
-}
-
-impl<'w, 'a> LoggedPages<'w, 'a> {
-    /// # Errors
-    /// The filter can't ever have had such pages.
-    fn of(
-        view: &FilterView,
-        sequence: Sequence,
-        writes: &'w [RedoWrite<'a>],
-    ) -> Result<LoggedPages<'w, 'a>, StoreError> {
-        let mut logged = LoggedPages {
-            there: Vec::new(),
-            gone: Vec::new(),
-        };
-        for (id, writes) in by_page(writes) {
-            let position = view.chain.position_of(id.ordinal);
-            let table = position.and_then(|it| Some((it, view.tables.get(it)?)));
-            // Sub-filters that are gone have none.
-            let Some((position, table)) = table else {
-                continue;
-            };
-            let geometry = table.geometry();
-            let address = PageAddress {
-                sub: position as u32,
-                page: id.page.0,
-            };
-            let page = LoggedPage::of(&geometry, sequence, id, writes)?;
-            if address.page >= geometry.pages() {
-                logged.gone.extend(page.is_dropped.then_some(address));
-                continue;
-            }
-            // One that was dropped has come back since: a later record sets it
-            // as a whole.
-            if page.whole.is_some() || page.is_written {
-                logged.there.push((address, page));
-            }
-        }
-        Ok(logged)
     }
 }

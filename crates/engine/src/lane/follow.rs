@@ -11,8 +11,8 @@ use super::ordering::{Settled, SharedOrdering};
 use super::record::{self, After, after_each, described, unfit};
 use crate::chain::address::PageAddress;
 use crate::chain::plan::{FutileSearches, PageChanges};
-use crate::filters::{FilterView, OpenFilter, stored_name};
-use crate::logged::{LoggedPage, by_filter, by_page, sort_by_page};
+use crate::filters::{OpenFilter, stored_name};
+use crate::logged::{LoggedPage, by_filter, sort_by_page};
 use crate::page::{FilterId, Ordinal, Sequence};
 use crate::pages::{Applied, PageTable};
 use crate::store::redo::{RedoReader, RedoWrite};
@@ -166,7 +166,12 @@ impl Lane {
             false => view.tables.len() as u32,
         };
         let mut advanced = view.advanced(id, chain);
-        let pages = logged(&advanced, writes, record)?;
+        let is_gone = || Err(unfit(record, "it writes to a sub-filter that is not there"));
+        let pages = advanced.logged(Sequence(record), writes, is_gone)?;
+        let is_mixed = |page: &LoggedPage<'_, '_>| page.whole.is_some() && page.is_written;
+        if pages.iter().any(|(_, page)| is_mixed(page)) {
+            return Err(unfit(record, "it sets a page as a whole and in part"));
+        }
         if pages.iter().any(|(_, page)| page.reshapes()) {
             advanced = advanced.reshaped();
         }
@@ -280,32 +285,4 @@ impl Lane {
         let garbage = removed.map(|it| Garbage::Filter(it.filter.id));
         self.checkpointer.reclaim_soon(garbage);
     }
-}
-
-/// What a record says about the pages of a filter, by ascending address.
-fn logged<'w, 'a>(
-    view: &FilterView,
-    writes: &'w [RedoWrite<'a>],
-    record: u64,
-) -> Result<Vec<(PageAddress, LoggedPage<'w, 'a>)>, StoreError> {
-    // Most pages are written to once.
-    let mut pages = Vec::with_capacity(writes.len());
-    for (id, writes) in by_page(writes) {
-        let position = view.chain.position_of(id.ordinal);
-        let table = position.and_then(|it| Some((it, view.tables.get(it)?)));
-        let Some((position, table)) = table else {
-            return Err(unfit(record, "it writes to a sub-filter that is not there"));
-        };
-        let address = PageAddress {
-            sub: position as u32,
-            page: id.page.0,
-        };
-        let page = LoggedPage::of(&table.geometry(), Sequence(record), id, writes)?;
-        if page.whole.is_some() && page.is_written {
-            return Err(unfit(record, "it sets a page as a whole and in part"));
-        }
-        pages.push((address, page));
-    }
-    pages.sort_by_key(|(address, _)| *address);
-    Ok(pages)
 }
