@@ -133,7 +133,7 @@ impl OfLane {
                 pages: Arc::clone(&pages),
                 claim: self.claim.clone(),
             });
-            let staged = state.lanes.submit_new_blocking(&self.caller, command);
+            let staged = state.lanes.submit_blocking(&self.caller, None, command);
             return Err(RestoreError::Refused(match staged {
                 Ok(Outcome::Staged(id)) => return Ok(id),
                 Ok(_) => EngineError::NotLeading,

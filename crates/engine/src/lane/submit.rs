@@ -3,12 +3,11 @@
 
 use super::allowance::Allowances;
 use super::command::{Changes, Command, CompactStep, Outcome};
-use super::progress::Progress;
 use super::queue::LaneQueue;
 use super::request::{Reply, Request};
 use super::shares::QueueShares;
 use crate::batch::ItemBatch;
-use crate::caller::{Caller, SERVER};
+use crate::caller::Caller;
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::read::candidate_pages;
@@ -38,31 +37,6 @@ const COMMIT_PATIENCE: Duration = Duration::from_millis(250);
 /// Items of a command times the sub-filters that each may have to be looked
 /// for in: 250,000 items in 16 sub-filters.
 const MAX_CHANGE_PROBES: usize = 4_000_000;
-
-/// A request that is in a queue, as its caller has it.
-struct Awaited {
-    caller: Caller,
-    progress: Progress,
-    /// What is said if it is not known in time what becomes of a commit.
-    late: EngineError,
-    outcome: Reply,
-}
-
-impl Awaited {
-    /// Waits for the outcome. After the deadline the request is withdrawn, unless
-    /// its commit has begun.
-    async fn outcome(&mut self) -> Result<Outcome> {
-        let stopped = |_| Err(EngineError::Stopping);
-        match self.caller.within(&mut self.outcome).await {
-            Ok(outcome) => outcome.unwrap_or_else(stopped),
-            Err(late) if self.progress.withdraw() => Err(late),
-            Err(_) => match timeout(COMMIT_PATIENCE, &mut self.outcome).await {
-                Ok(outcome) => outcome.unwrap_or_else(stopped),
-                Err(_) => Err(self.late.clone()),
-            },
-        }
-    }
-}
 
 /// Puts commands into the lanes of their filters, and waits for what comes of
 /// them.
@@ -139,22 +113,16 @@ impl Submitter {
         self.send(request, outcome).await
     }
 
-    /// Submits a command that needs no pages, from a thread that may block.
+    /// Submits a command that needs no pages, from a thread that may block. It may be about
+    /// a filter that is not there yet.
     pub(crate) fn submit_blocking(
         &self,
-        filter: &Arc<OpenFilter>,
+        caller: &Caller,
+        filter: Option<&Arc<OpenFilter>>,
         command: Command,
     ) -> Result<Outcome> {
-        self.send_blocking(Request::new(&SERVER, command, Some(filter), None))
-    }
-
-    /// The same for a command about a filter that is not there yet.
-    pub(crate) fn submit_new_blocking(&self, caller: &Caller, command: Command) -> Result<Outcome> {
-        self.send_blocking(Request::new(caller, command, None, None))
-    }
-
-    fn send_blocking(&self, (request, outcome): (Request, Reply)) -> Result<Outcome> {
-        let kind = request.command.kind();
+        let kind = command.kind();
+        let (request, outcome) = Request::new(caller, command, filter, None);
         let outcome = match self.enqueue(request) {
             Ok(_) => outcome
                 .blocking_recv()
@@ -165,22 +133,25 @@ impl Submitter {
         outcome
     }
 
-    /// Puts a request into the queue of its lane and waits for the outcome.
-    async fn send(&self, request: Request, outcome: Reply) -> Result<Outcome> {
+    /// Puts a request into the queue of its lane and waits for the outcome. After the
+    /// deadline the request is withdrawn, unless its commit has begun.
+    async fn send(&self, request: Request, mut reply: Reply) -> Result<Outcome> {
         let kind = request.command.kind();
-        let mut awaited = Awaited {
-            caller: request.caller.clone(),
-            progress: request.progress.clone(),
-            late: match self.is_shared {
-                true => EngineError::LogSilent,
-                false => EngineError::OutcomeLate,
-            },
-            outcome,
-        };
+        let (caller, progress) = (request.caller.clone(), request.progress.clone());
         let outcome = match self.enqueue(request) {
             Ok(lane) => {
-                let outcome = awaited.outcome().await;
-                if awaited.progress.is_withdrawn()
+                let stopped = |_| Err(EngineError::Stopping);
+                let outcome = match caller.within(&mut reply).await {
+                    Ok(outcome) => outcome.unwrap_or_else(stopped),
+                    Err(late) if progress.withdraw() => Err(late),
+                    Err(_) => match timeout(COMMIT_PATIENCE, &mut reply).await {
+                        Ok(outcome) => outcome.unwrap_or_else(stopped),
+                        // It is not known what becomes of the commit.
+                        Err(_) if self.is_shared => Err(EngineError::LogSilent),
+                        Err(_) => Err(EngineError::OutcomeLate),
+                    },
+                };
+                if progress.is_withdrawn()
                     && let Some(queue) = self.queues.read().get(lane)
                 {
                     queue.note_withdrawn();

@@ -4,6 +4,7 @@
 //! filters at a time is removed, each by a command in its lane that says what
 //! time it is.
 
+use crate::caller::SERVER;
 use crate::clock::ClockState;
 use crate::error::{EngineError, Result};
 use crate::filters::stored_name;
@@ -197,8 +198,8 @@ fn remove(state: &EngineState, due: &Due, now_ms: u64) -> Result {
             let open = state.filters.open(&name, &state.store)?;
             // Another filter of that name was made in its place, if not.
             if let Some(filter) = open.filter(|filter| filter.id == id) {
-                let command = Command::Expire { now_ms };
-                if state.lanes.submit_blocking(&filter, command)? == Outcome::Removed {
+                let (lanes, expire) = (&state.lanes, Command::Expire { now_ms });
+                if lanes.submit_blocking(&SERVER, Some(&filter), expire)? == Outcome::Removed {
                     state.metrics.filters_expired.inc();
                 }
             }

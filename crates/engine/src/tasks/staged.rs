@@ -42,7 +42,7 @@ fn give_up(state: &EngineState, sharing: &Sharing) -> Result {
             );
             let given_up = state
                 .lanes
-                .submit_new_blocking(&SERVER, Command::GiveUp(id));
+                .submit_blocking(&SERVER, None, Command::GiveUp(id));
             match given_up {
                 Err(EngineError::Stopping) => return Err(EngineError::Stopping),
                 // Those of other lanes don't wait for it; it is looked at again.
