@@ -17,11 +17,11 @@ pub(super) type Wanted = (Arc<FilterView>, Vec<PageAddress>);
 
 /// What it takes to read them.
 pub(super) struct ColdPages {
-    cache: Arc<PageCache>,
-    loader: Arc<Loader>,
-    work: Arc<StoreWork>,
-    checkpointer: Arc<Checkpointer>,
-    lanes: usize,
+    pub(super) cache: Arc<PageCache>,
+    pub(super) loader: Arc<Loader>,
+    pub(super) work: Arc<StoreWork>,
+    pub(super) checkpointer: Arc<Checkpointer>,
+    pub(super) lanes: usize,
 }
 
 /// What was read, and the memory that it counts as.
@@ -32,22 +32,6 @@ pub(super) struct ColdImages {
 }
 
 impl ColdPages {
-    pub(super) fn new(
-        cache: Arc<PageCache>,
-        loader: Arc<Loader>,
-        work: Arc<StoreWork>,
-        checkpointer: Arc<Checkpointer>,
-        lanes: usize,
-    ) -> Self {
-        ColdPages {
-            cache,
-            loader,
-            work,
-            checkpointer,
-            lanes,
-        }
-    }
-
     /// From the last [round](ROUNDS) on: nothing is published to the filter until what
     /// is returned is dropped. So what was read is asked of at last; a page that was
     /// published to since is resident, or is read once more.

@@ -150,10 +150,6 @@ pub struct SharedLanes {
     pub time: TimeElsewhere,
 }
 
-fn page_cache(options: &EngineOptions, metrics: &Metrics) -> Arc<PageCache> {
-    Arc::new(PageCache::new(options.cache_bytes, metrics))
-}
-
 /// Lanes that may be at work at the same time: no more than can plan a search for room
 /// each.
 fn at_work(options: &EngineOptions, cache: &PageCache) -> usize {
@@ -193,10 +189,7 @@ impl Engine {
         options: &EngineOptions,
         metrics: Arc<Metrics>,
     ) -> Result<Engine, StoreError> {
-        let cache = page_cache(options, &metrics);
-        // Fewer lanes rather than lanes that can't plan.
-        let lanes = at_work(options, &cache);
-        Engine::start(store, options, metrics, cache, lanes, None)
+        Engine::start(store, options, metrics, None)
     }
 
     /// The same for one that shares its lanes with others: something else orders its
@@ -210,21 +203,20 @@ impl Engine {
         metrics: Arc<Metrics>,
         shared: SharedLanes,
     ) -> Result<Engine, StoreError> {
-        let cache = page_cache(options, &metrics);
-        let lanes = shared.lanes.len();
-        Engine::start(store, options, metrics, cache, lanes, Some(shared))
+        Engine::start(store, options, metrics, Some(shared))
     }
 
     fn start(
         store: Arc<PageStore>,
         options: &EngineOptions,
         metrics: Arc<Metrics>,
-        cache: Arc<PageCache>,
-        lane_count: usize,
         shared: Option<SharedLanes>,
     ) -> Result<Engine, StoreError> {
+        let cache = Arc::new(PageCache::new(options.cache_bytes, &metrics));
         let frames = cache.capacity() as usize;
         let at_work = at_work(options, &cache);
+        // Alone it has fewer lanes rather than lanes that can't plan.
+        let lane_count = shared.as_ref().map_or(at_work, |it| it.lanes.len());
         let page_bytes = u64::from(crate::chain::params::PAGE_BYTES);
         let bounds = Bounds {
             max_dirty_pages: (options.max_dirty_bytes / page_bytes).clamp(1, frames as u64 / 4),
@@ -265,13 +257,13 @@ impl Engine {
             options.key_share_percent,
             &metrics,
         ));
-        let cold_pages = ColdPages::new(
-            Arc::clone(&cache),
-            Arc::clone(&loader),
-            Arc::clone(&store_work),
-            Arc::clone(&checkpointer),
-            lane_count,
-        );
+        let cold_pages = ColdPages {
+            cache: Arc::clone(&cache),
+            loader: Arc::clone(&loader),
+            work: Arc::clone(&store_work),
+            checkpointer: Arc::clone(&checkpointer),
+            lanes: lane_count,
+        };
         let filters = Arc::new(Filters::new(
             options.max_open_filters,
             metrics.open_filters.clone(),
@@ -311,11 +303,7 @@ impl Engine {
             clock.go_on_from(&shared.time);
         }
         tell_what_ended_meanwhile(&store, &clock, &metrics)?;
-        let KeptShares {
-            retry_bytes,
-            retry_ends,
-            imports,
-        } = kept_shares(options, &store, &metrics)?;
+        let ([retry_bytes, imports], retry_ends) = kept_shares(options, &store, &metrics)?;
         let imports = Imports::new(Arc::clone(&store), Arc::clone(&metrics), imports);
         let idempotent_writes = IdempotentWrites::new(
             Arc::clone(&store),
@@ -490,19 +478,16 @@ impl Engine {
         if self.state.sharing.is_some() {
             self.start_task("staged", staged::run)?;
         }
-        self.start_task("disk", |state, stop| {
-            repeat(state, stop, LOOK_EVERY, |state| {
-                state.disk.look();
-                ControlFlow::Continue(LOOK_EVERY)
-            });
-        })?;
-        // On a thread of its own: the one that looks may hang with the disk.
-        self.start_task("disk-watch", |state, stop| {
-            repeat(state, stop, LOOK_EVERY, |state| {
-                state.disk.watch();
-                ControlFlow::Continue(LOOK_EVERY)
-            });
-        })?;
+        // Each on a thread of its own: the one that looks may hang with the disk.
+        let looks: [(&str, fn(&Disk)); 2] = [("disk", Disk::look), ("disk-watch", Disk::watch)];
+        for (name, look) in looks {
+            self.start_task(name, move |state, stop| {
+                repeat(state, stop, LOOK_EVERY, |state| {
+                    look(&state.disk);
+                    ControlFlow::Continue(LOOK_EVERY)
+                });
+            })?;
+        }
         self.start_task("compaction", move |state, stop| {
             compaction::run(state, &begun, stop, threshold_percent);
         })
@@ -602,15 +587,10 @@ impl Engine {
     }
 }
 
-/// What callers may have kept, by API key.
-struct KeptShares {
-    /// Bytes of answers for retries.
-    retry_bytes: Resource<Arc<str>>,
-    /// When these end; see [`SideRecordTotals`](crate::store::SideRecordTotals).
-    retry_ends: RetryEnds,
-    /// Records of imports.
-    imports: Resource<Arc<str>>,
-}
+/// What callers may have kept, by API key: bytes of answers for retries, and records of
+/// imports. With it, when those answers end; see
+/// [`SideRecordTotals`](crate::store::SideRecordTotals).
+type KeptShares = ([Resource<Arc<str>>; 2], RetryEnds);
 
 /// What may be kept; what the store holds is accounted for.
 fn kept_shares(
@@ -630,9 +610,5 @@ fn kept_shares(
     // The rest is nobody's.
     retry_bytes.note(None, retry_bytes.held(), totals.retry_bytes);
     imports.note(None, imports.held(), totals.imports);
-    Ok(KeptShares {
-        retry_bytes,
-        retry_ends: totals.retry_ends,
-        imports,
-    })
+    Ok(([retry_bytes, imports], totals.retry_ends))
 }
