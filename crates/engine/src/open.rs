@@ -12,7 +12,7 @@ use super::idempotency::guard::IdempotentWrites;
 use super::idempotency::imports::Imports;
 use super::lane::allowance::Allowances;
 use super::lane::commit::{AfterCommit, Lane};
-use super::lane::ordering::{LaneHandle, LaneOrdering, SharedLane, SharedOrdering, Work};
+use super::lane::ordering::{LaneHandle, SharedLane, SharedOrdering, Work};
 use super::lane::queue::LaneQueue;
 use super::lane::shares::QueueShares;
 use super::lane::submit::Submitter;
@@ -401,14 +401,11 @@ impl Engine {
             let depth = depth.with_label_values(&[&index.to_string()]);
             let waits = state.metrics.lane_queue_wait_seconds.clone();
             let queue = Arc::new(LaneQueue::new(depth, waits));
-            let (ordering, follow) = match begin.next() {
-                None => (LaneOrdering::Local, None),
-                Some(begins) => {
-                    let follow = begins.0.start(LaneHandle(Arc::clone(&queue)));
-                    (self.shared_ordering(index, begins), Some(follow))
-                }
-            };
-            let mut lane = self.lane(index, Arc::clone(&queue), ordering);
+            let begins = begin.next();
+            let handle = || LaneHandle(Arc::clone(&queue));
+            let follow = begins.as_ref().map(|it| it.0.start(handle()));
+            let shared = begins.and_then(|it| self.shared_ordering(index, it));
+            let mut lane = self.lane(index, Arc::clone(&queue), shared);
             lane.after_commit = after_commit;
             let thread = spawn(&format!("lane-{index}"), move || lane.run())?;
             if let Some(follow) = follow {
@@ -426,7 +423,7 @@ impl Engine {
         &self,
         number: usize,
         queue: Arc<LaneQueue>,
-        ordering: LaneOrdering,
+        shared: Option<Box<SharedOrdering>>,
     ) -> Lane {
         let state = &self.state;
         Lane {
@@ -442,22 +439,23 @@ impl Engine {
             checkpointer: Arc::clone(&state.checkpointer),
             loader: Arc::clone(&state.loader),
             store: Arc::clone(&state.store),
-            ordering,
+            shared,
             most_commands: Cell::new(usize::MAX),
             after_commit: None,
             metrics: Arc::clone(&state.metrics),
         }
     }
 
-    fn shared_ordering(&self, lane: usize, (order, last_filter): Begins) -> LaneOrdering {
+    fn shared_ordering(
+        &self,
+        lane: usize,
+        (order, last_filter): Begins,
+    ) -> Option<Box<SharedOrdering>> {
         let state = &self.state;
-        let known = state.sharing.as_ref();
-        let Some((sharing, shared)) = known.and_then(|it| Some((it, it.lanes.get(lane)?))) else {
-            return LaneOrdering::Local;
-        };
-        LaneOrdering::Shared(Box::new(SharedOrdering {
+        let sharing = state.sharing.as_ref()?;
+        Some(Box::new(SharedOrdering {
             order,
-            place: Arc::clone(&shared.place),
+            place: Arc::clone(&sharing.lanes.get(lane)?.place),
             lane: lane as u32,
             lanes: sharing.lanes.len(),
             clock: Arc::clone(&state.clock),

@@ -11,7 +11,7 @@ use super::allowance::Allowances;
 use super::changes::{Changes, Encoded};
 use super::command::Outcome;
 use super::frames::Frames;
-use super::ordering::{LaneOrdering, NotStored};
+use super::ordering::{NotStored, SharedOrdering};
 use super::queue::LaneQueue;
 use super::request::Request;
 use crate::chain::meta::Chain;
@@ -68,8 +68,8 @@ pub(crate) struct Lane {
     pub(crate) loader: Arc<Loader>,
     /// Where commits go.
     pub(crate) store: Arc<PageStore>,
-    /// What orders them.
-    pub(crate) ordering: LaneOrdering,
+    /// What orders them if several engines have the lane; `None`: the store alone.
+    pub(crate) shared: Option<Box<SharedOrdering>>,
     /// Commands that are committed together, at most: fewer after a commit that was too
     /// large for the commit log.
     pub(crate) most_commands: Cell<usize>,
@@ -188,7 +188,7 @@ impl Lane {
         let Encoded { changes, redo } = batch.encoded;
         // An answer that says that nothing changed is kept all the same. Where other
         // pods may change filters, too, the log says whether it is still right.
-        let is_shared = self.ordering.shared().is_some();
+        let is_shared = self.shared.is_some();
         if !batch.filter_changes.is_empty()
             || !side_records.is_empty()
             || is_shared && !answers.is_empty()
@@ -223,7 +223,7 @@ impl Lane {
                     }
                     // The commit log has it, or may have it.
                     NotStored::NotApplied(_) | NotStored::Unsettled => {
-                        if let Some(shared) = self.ordering.shared() {
+                        if let Some(shared) = &self.shared {
                             shared.keep(recorders, batch.touched);
                         }
                         None
@@ -237,8 +237,8 @@ impl Lane {
             let most_commands = self.most_commands.get();
             self.most_commands.set(most_commands.saturating_mul(2));
         }
-        if let Some(shared) = self.ordering.shared() {
-            shared.published();
+        if let Some(shared) = &self.shared {
+            shared.order.published();
         }
         for (request, outcome, record) in answers {
             if let (Some(recorder), Some(record)) = (&request.recorder, &record) {
@@ -252,7 +252,7 @@ impl Lane {
     /// Has the commit log take a record that changes nothing, and answers. A server
     /// without one has applied all that was acknowledged anyway.
     pub(super) fn barrier(&self, request: Request) -> Option<InDoubt> {
-        let Some(shared) = self.ordering.shared() else {
+        let Some(shared) = &self.shared else {
             request.answer(Ok(Outcome::Passed));
             return None;
         };
@@ -265,7 +265,7 @@ impl Lane {
         let answer = match shared.commit(&self.store, &commit, until) {
             Ok(()) => {
                 self.checkpointer.publish(self.number, sequence, 0, |_| {});
-                shared.published();
+                shared.order.published();
                 Ok(Outcome::Passed)
             }
             Err(why) => {
@@ -313,7 +313,7 @@ impl Lane {
             side_records,
         };
         let redo_bytes = commit.redo.len() as u64;
-        if let Err(why) = self.ordering.commit(&self.store, &commit, until) {
+        if let Err(why) = self.order(&commit, until) {
             self.note_not_stored(&why, commit.sequence);
             return Err((why, commit));
         }
@@ -329,6 +329,23 @@ impl Lane {
             .commit_seconds
             .observe(started.elapsed().as_secs_f64());
         Ok(())
+    }
+
+    /// Has a commit ordered and stored. Waits for others until then at the longest. Blocks.
+    fn order(&self, commit: &Commit, until: impl FnOnce() -> Instant) -> Result<(), NotStored> {
+        if let Some(shared) = &self.shared {
+            return shared.commit(&self.store, commit, until());
+        }
+        // What a server alone commits, a cluster would have to apply.
+        #[cfg(test)]
+        {
+            let bytes = crate::store::commit_bytes::encode(commit);
+            let verified = super::record::verify(&bytes, 0);
+            verified.map_err(|it| NotStored::Unfit(Arc::new(it)))?;
+        }
+        // A commit is one forced write, and nothing else.
+        let stored = self.store.commit(commit);
+        stored.map_err(|it| NotStored::StoreFailed(Arc::new(it)))
     }
 
     /// Tells of a commit that is not ordered, or not stored, and ends one that the store

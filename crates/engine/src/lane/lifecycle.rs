@@ -130,7 +130,7 @@ impl Lane {
 
     /// Has all pods take pages of a filter that has no name yet.
     fn stage(&self, request: Request, stage: Stage) -> Option<InDoubt> {
-        let Some(shared) = self.ordering.shared() else {
+        let Some(shared) = &self.shared else {
             return refuse(request, Ok(Outcome::Stale));
         };
         let id = match stage.id {
@@ -178,7 +178,7 @@ impl Lane {
 
     /// Gives a staged filter its name, and with it the place of another.
     fn adopt(&self, request: Request, adopt: Adopt) -> Option<InDoubt> {
-        if self.ordering.shared().is_some()
+        if self.shared.is_some()
             && let Err(refusal) = self.is_staged(adopt.id)
         {
             return refuse(request, Err(refusal));

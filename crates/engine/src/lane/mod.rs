@@ -20,7 +20,7 @@
 //! | `lifecycle` | commands that have a commit of their own |
 //! | `words` | the words that a lane plans over |
 //! | `changes` | what a commit changes in filters, and its redo record |
-//! | `ordering` | what orders commits: the store alone, or something that several engines share |
+//! | `ordering` | what orders the commits of lanes that several engines share |
 //! | `record` | what a commit says by itself, read before it is sent and before it is applied |
 //! | `follow` | applying what is settled and was not planned here |
 //! | `frames` | the frames of the pages that a commit changes |

@@ -1,7 +1,7 @@
-//! What orders the commits of a lane: the store of this server alone, or something
-//! that several engines share.
+//! What orders the commits of a lane that several engines have; those of others are ordered
+//! by the store of this server alone.
 //!
-//! Of the second kind the engine knows a [`LaneOrder`], and does itself what is about
+//! The engine knows a [`LaneOrder`], and does itself what is about
 //! filters: it makes sure that others can apply a commit before it is sent, stores what
 //! is settled, tells the clock, and keeps what is in doubt.
 
@@ -149,47 +149,6 @@ impl LaneHandle {
     }
 }
 
-/// What orders the commits of a lane.
-pub(crate) enum LaneOrdering {
-    /// The store: a commit is one forced write, and nothing else.
-    Local,
-    /// What several engines share.
-    Shared(Box<SharedOrdering>),
-}
-
-impl LaneOrdering {
-    /// Has a commit ordered and stored. Waits for others until then at the longest.
-    /// Blocks.
-    pub(super) fn commit(
-        &self,
-        store: &PageStore,
-        commit: &Commit,
-        until: impl FnOnce() -> Instant,
-    ) -> Result<(), NotStored> {
-        match self {
-            LaneOrdering::Local => {
-                // What a server alone commits, a cluster would have to apply.
-                #[cfg(test)]
-                {
-                    let bytes = commit_bytes::encode(commit);
-                    record::verify(&bytes, 0).map_err(|it| NotStored::Unfit(Arc::new(it)))?;
-                }
-                let stored = store.commit(commit);
-                stored.map_err(|it| NotStored::StoreFailed(Arc::new(it)))
-            }
-            LaneOrdering::Shared(shared) => shared.commit(store, commit, until()),
-        }
-    }
-
-    /// What a lane has to do that others have, too.
-    pub(crate) fn shared(&self) -> Option<&SharedOrdering> {
-        match self {
-            LaneOrdering::Local => None,
-            LaneOrdering::Shared(shared) => Some(shared),
-        }
-    }
-}
-
 /// The ordering of a lane that several engines have, with what is about filters.
 pub(crate) struct SharedOrdering {
     pub(crate) order: Box<dyn LaneOrder>,
@@ -275,11 +234,6 @@ impl SharedOrdering {
         self.order.applied(&settled);
         self.clock.hear(settled.position.stamp_ms, true);
         Ok(())
-    }
-
-    /// Says that a commit is published.
-    pub(super) fn published(&self) {
-        self.order.published();
     }
 
     /// Does what is to be done to have commits ordered.

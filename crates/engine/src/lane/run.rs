@@ -55,7 +55,7 @@ impl Lane {
         };
         let _guard = AbortOnPanic;
         loop {
-            if let Some(shared) = self.ordering.shared() {
+            if let Some(shared) = &self.shared {
                 self.follow(shared, &mut under_way);
             }
             self.look_after_pages(&mut under_way);
@@ -136,7 +136,7 @@ impl Lane {
 
     /// How long commands are waited for, perhaps beside one that waits for pages.
     fn patience(&self, is_waiting: bool) -> Duration {
-        let shared = self.ordering.shared();
+        let shared = self.shared.as_ref();
         match is_waiting || shared.is_some_and(|it| it.order.has_work()) {
             true => FOLLOW_EVERY,
             false => SETTLE_EVERY,
@@ -158,7 +158,7 @@ impl Lane {
 
     /// Why a lane that several pods have does not plan a request now, if so.
     pub(super) fn not_leading(&self, request: &Request) -> Option<EngineError> {
-        let shared = self.ordering.shared()?;
+        let shared = self.shared.as_ref()?;
         if let Some(refusal) = shared.order.refusal() {
             return Some(refusal);
         }
@@ -186,7 +186,7 @@ impl Lane {
     }
 
     fn work(&self, turn: Turn, mut request: Request, under_way: &mut UnderWay) {
-        if let Some(shared) = self.ordering.shared() {
+        if let Some(shared) = &self.shared {
             request.number(|| shared.next_filter());
         }
         if request.is_long() && under_way.suspended.is_none() {
@@ -235,7 +235,7 @@ impl Lane {
 
     /// Has a plan go on, or be dropped.
     fn go_on(&self, plan: Box<SlicedPlan>, under_way: &mut UnderWay) {
-        if let Some(refusal) = self.ordering.shared().and_then(|it| it.order.refusal()) {
+        if let Some(refusal) = self.shared.as_ref().and_then(|it| it.order.refusal()) {
             return plan.answer(Err(refusal));
         }
         if let Some(doubt) = &under_way.in_doubt {

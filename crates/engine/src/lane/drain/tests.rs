@@ -6,7 +6,6 @@ use crate::cuckoo::hash::murmur64a;
 use crate::filters::OpenFilter;
 use crate::lane::allowance::Allowance;
 use crate::lane::command::ItemChange;
-use crate::lane::ordering::LaneOrdering;
 use crate::lane::queue::LaneQueue;
 use crate::lane::slices::Sliced;
 use crate::memory::MemoryStore;
@@ -63,7 +62,7 @@ fn lane(engine: &Engine) -> Lane {
     let metrics = Metrics::new().unwrap();
     let depth = metrics.lane_queue_depth.with_label_values(&["0"]);
     let queue = LaneQueue::new(depth, metrics.lane_queue_wait_seconds.clone());
-    engine.lane(0, Arc::new(queue), LaneOrdering::Local)
+    engine.lane(0, Arc::new(queue), None)
 }
 
 fn memory(lane: &Lane) -> PlanMemory {
