@@ -39,19 +39,6 @@ impl PlannedFilter {
         }
     }
 
-    /// One over the same pages, of which nothing is planned.
-    pub(super) fn over(other: &PlannedFilter) -> PlannedFilter {
-        PlannedFilter {
-            filter: Arc::clone(&other.filter),
-            view: Arc::clone(&other.view),
-            chain: other.chain.clone(),
-            overlay: Overlay::new(),
-            dropped: Vec::new(),
-            fresh_from: other.fresh_from,
-            futile: other.futile,
-        }
-    }
-
     /// What is planned next goes on top of.
     pub(super) fn input(&self) -> PlanInput<'_> {
         PlanInput {

@@ -307,13 +307,8 @@ impl Lane {
             false => chain.begin_compaction(share),
         };
         let answers = vec![(request, Outcome::CompactionBegun(closed as u32))];
-        self.commit_planned(
-            answers,
-            Encoded::of(planned, self.clock.now_ms()),
-            |changes| {
-                self.record(&[], 0, changes);
-            },
-        )
+        let encoded = Encoded::of(planned, self.clock.now_ms());
+        self.commit_planned(answers, encoded, |changes| self.record(&[], 0, changes))
     }
 
     fn end_compaction(&self, request: Request, filter: &Arc<OpenFilter>) -> Option<InDoubt> {
@@ -323,20 +318,16 @@ impl Lane {
         let left = planned.chain.sub_filter_count();
         let gone: Vec<Arc<PageTable>> = planned.view.tables.iter().skip(left).cloned().collect();
         let answers = vec![(request, Outcome::CompactionEnded(dropped.len()))];
-        self.commit_planned(
-            answers,
-            Encoded::of(planned, self.clock.now_ms()),
-            |changes| {
-                self.record(&[], 0, changes);
-                for table in gone {
-                    table.mark_dropped();
-                }
-                let garbage = dropped
-                    .into_iter()
-                    .map(|ordinal| Garbage::SubFilter(filter.id, ordinal));
-                self.checkpointer.reclaim_soon(garbage);
-            },
-        )
+        let encoded = Encoded::of(planned, self.clock.now_ms());
+        self.commit_planned(answers, encoded, |changes| {
+            self.record(&[], 0, changes);
+            for table in gone {
+                table.mark_dropped();
+            }
+            let dropped = dropped.into_iter();
+            let garbage = dropped.map(|it| Garbage::SubFilter(filter.id, it));
+            self.checkpointer.reclaim_soon(garbage);
+        })
     }
 }
 

@@ -236,10 +236,10 @@ impl Lane {
     /// Has a plan go on, or be dropped.
     fn go_on(&self, plan: Box<SlicedPlan>, under_way: &mut UnderWay) {
         if let Some(refusal) = self.shared.as_ref().and_then(|it| it.order.refusal()) {
-            return plan.answer(Err(refusal));
+            return plan.request.answer(Err(refusal));
         }
         if let Some(doubt) = &under_way.in_doubt {
-            return plan.answer(Err(doubt.refusal(&self.disk)));
+            return plan.request.answer(Err(doubt.refusal(&self.disk)));
         }
         match self.slice(plan, &mut under_way.memory.search) {
             Sliced::Ended(in_doubt) => under_way.in_doubt = in_doubt,

@@ -13,7 +13,6 @@ use super::request::Request;
 use super::units::COMMAND_UNITS;
 use super::words::Missing;
 use crate::chain::plan::{FutileSearches, PartialPlan, PlanStats};
-use crate::error::EngineError;
 use crate::filters::OpenFilter;
 use crate::pages::DrainPins;
 use std::sync::Arc;
@@ -105,11 +104,6 @@ impl SlicedPlan {
         })
     }
 
-    /// The filter that it changes.
-    pub(super) fn filter(&self) -> &Arc<OpenFilter> {
-        &self.target.filter
-    }
-
     /// Pages that it keeps in memory, or will: new ones come when it is committed.
     pub(super) fn pages(&self) -> usize {
         let new = match &self.stage {
@@ -122,15 +116,10 @@ impl SlicedPlan {
 
     /// Whether a command has to wait for it.
     pub(super) fn holds_up(&self, request: &Request) -> bool {
-        let is_own = |filter: &Arc<OpenFilter>| filter.id == self.filter().id;
+        let is_own = |filter: &Arc<OpenFilter>| filter.id == self.target.filter.id;
         request.is_long()
             || request.filter.as_ref().is_some_and(is_own)
                 && matches!(Flow::of(request), Flow::Changes(_))
-    }
-
-    /// Its answer, should it be dropped: nothing was done.
-    pub(super) fn answer(self, answer: Result<Outcome, EngineError>) {
-        self.request.answer(answer);
     }
 
     /// What it is if it is planned, and neither cost more than a command of a drain

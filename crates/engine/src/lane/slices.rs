@@ -91,7 +91,7 @@ impl Lane {
             return Sliced::Ended(None);
         }
         if !self.is_still_wanted(&plan) {
-            plan.answer(Ok(Outcome::Stale));
+            plan.request.answer(Ok(Outcome::Stale));
             return Sliced::Ended(None);
         }
         let mut plan = *plan;
@@ -183,9 +183,13 @@ impl Lane {
             Some(plan) => Ok(Stage::Planned(Box::new(PlannedChanges {
                 encoding: Encoding::of(
                     PlannedFilter {
+                        filter: Arc::clone(&target.filter),
+                        view: Arc::clone(&target.view),
                         chain: plan.chain,
                         overlay: plan.overlay,
-                        ..PlannedFilter::over(target)
+                        dropped: Vec::new(),
+                        fresh_from: target.fresh_from,
+                        futile: target.futile,
                     },
                     self.clock.now_ms(),
                 ),
@@ -207,13 +211,13 @@ impl Lane {
     /// Whether what a plan was made over is still there: its filter was neither
     /// removed nor replaced.
     fn is_still_wanted(&self, plan: &SlicedPlan) -> bool {
-        let (filter, target) = (plan.filter(), &plan.target);
+        let (filter, view) = (&plan.target.filter, &plan.target.view);
         match &plan.request.command {
             // Whether its name is still free is asked when it is committed.
             Command::Create(_) => true,
             _ => {
                 self.filters.is_current(filter)
-                    && Arc::ptr_eq(&filter.view.load_full(), &target.view)
+                    && Arc::ptr_eq(&filter.view.load_full(), view)
             }
         }
     }

@@ -45,7 +45,7 @@ fn planned() -> PlannedFilter {
     PlannedFilter {
         chain: plan.chain,
         overlay: plan.overlay,
-        ..PlannedFilter::over(&target)
+        ..target
     }
 }
 
