@@ -23,15 +23,6 @@ struct State {
     lasting: Option<(u64, u64)>,
 }
 
-/// What fills the room for answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Filled {
-    /// Bytes of answers that are kept for ten more minutes and longer.
-    pub(super) lasting: u64,
-    /// Seconds after which the first answer has ended and is removed.
-    pub(super) first_ends_in: u64,
-}
-
 impl Ends {
     /// Those that are there at the start.
     pub(super) fn new(bytes: RetryEnds) -> Ends {
@@ -63,8 +54,9 @@ impl Ends {
         }
     }
 
-    /// What fills the room at a moment.
-    pub(super) fn filled(&self, now_ms: u64) -> Filled {
+    /// What fills the room at a moment: bytes of answers that are kept for ten more minutes
+    /// and longer, and seconds after which the first answer has ended and is removed.
+    pub(super) fn filled(&self, now_ms: u64) -> (u64, u64) {
         let mut state = self.0.lock();
         let firsts = state.bytes.values().filter_map(|it| it.first_key_value());
         let first = firsts.map(|(&first, _)| first).min();
@@ -79,10 +71,7 @@ impl Ends {
             }
         };
         state.lasting = Some((now, lasting));
-        Filled {
-            lasting,
-            first_ends_in: ends_in(first, now_ms),
-        }
+        (lasting, ends_in(first, now_ms))
     }
 
     /// Seconds after which the first answer of an API key has ended and is removed.
@@ -117,8 +106,8 @@ mod tests {
         let bytes = record(0).bytes();
         let ends = Ends::new(RetryEnds::from([(None, [(1_000, bytes)].into())]));
         let filled = |now_ms| {
-            let filled = ends.filled(now_ms);
-            (filled.first_ends_in, filled.lasting / bytes)
+            let (lasting, first_ends_in) = ends.filled(now_ms);
+            (first_ends_in, lasting / bytes)
         };
         assert_eq!(filled(400_000), (601, 1));
         assert_eq!(filled(400_001), (601, 0));

@@ -210,19 +210,13 @@ impl IdempotentWrites {
     fn kept(&self, key: &SideRecordKey, now_ms: u64) -> Result<Option<SideRecord>, StoreError> {
         match self.store.side_record(key)? {
             Some(record) if record.ends_at_ms <= now_ms => {
-                self.forget_ended(key, now_ms)?;
+                if let Some(record) = self.store.forget_ended(key, now_ms)? {
+                    self.note_removed(&record);
+                }
                 Ok(None)
             }
             found => Ok(found),
         }
-    }
-
-    /// Removes the answer under a key if it has ended.
-    fn forget_ended(&self, key: &SideRecordKey, now_ms: u64) -> Result<(), StoreError> {
-        if let Some(record) = self.store.forget_ended(key, now_ms)? {
-            self.note_removed(&record);
-        }
-        Ok(())
     }
 
     /// Removes answers that have ended, as the list of what ends names them.
@@ -261,11 +255,11 @@ impl IdempotentWrites {
             self.count("full");
             match used_up {
                 UsedUp::All { bound } => {
-                    let filled = self.ends.filled(now_ms);
+                    let (lasting, first_ends_in) = self.ends.filled(now_ms);
                     EngineError::RetriesFull {
                         bound,
-                        lasting: filled.lasting,
-                        first_ends_in: filled.first_ends_in,
+                        lasting,
+                        first_ends_in,
                     }
                 }
                 UsedUp::Share { held, bound } | UsedUp::Most { held, most: bound } => {
@@ -281,20 +275,17 @@ impl IdempotentWrites {
         Ok(taken)
     }
 
-    /// Notes that another pod has kept an answer, or a merge what has answers hold.
+    /// Notes that a commit, of this pod or another, keeps an answer, or what has answers
+    /// hold: it counts as it is, whatever was reserved for it.
     pub(crate) fn noted(&self, change: &SideRecordChange) {
         if let Some(record) = &change.before {
             self.note_removed(record);
         }
         if let Some(record) = &change.after {
-            self.note_kept(record);
+            self.bytes.note(record.owner.as_ref(), 0, record.bytes());
+            self.ends.add(record);
+            self.show();
         }
-    }
-
-    fn note_kept(&self, record: &SideRecord) {
-        self.bytes.note(record.owner.as_ref(), 0, record.bytes());
-        self.ends.add(record);
-        self.show();
     }
 
     fn note_removed(&self, record: &SideRecord) {
@@ -357,14 +348,6 @@ impl IdempotencyGuard {
             }),
         }
     }
-
-    /// Says that the record is committed: it counts as it is, whatever was
-    /// reserved for it.
-    pub(crate) fn committed(&self, record: &SideRecordChange) {
-        if let Some(record) = &record.after {
-            self.in_flight.writes.note_kept(record);
-        }
-    }
 }
 
 impl Drop for IdempotencyGuard {
@@ -389,14 +372,14 @@ impl SideRecorder {
     pub(crate) fn expected(&self) -> (SideRecordKey, Option<&SideRecord>) {
         match self {
             SideRecorder::Response(guard) => (SideRecordKey::Retry(guard.in_flight.key.key), None),
-            SideRecorder::Progress(step) => (step.run.key().clone(), step.before.as_ref()),
+            SideRecorder::Progress(step) => (step.run.key.clone(), step.before.as_ref()),
         }
     }
 
     /// Says that the record is committed.
     pub(crate) fn committed(&self, record: &SideRecordChange) {
         match self {
-            SideRecorder::Response(guard) => guard.committed(record),
+            SideRecorder::Response(guard) => guard.in_flight.writes.noted(record),
             SideRecorder::Progress(step) => step.committed(),
         }
     }

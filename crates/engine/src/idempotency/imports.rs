@@ -108,18 +108,14 @@ impl Imports {
 /// with each commit until its outcome is known.
 pub(crate) struct ImportRun {
     imports: Arc<Imports>,
-    key: SideRecordKey,
+    /// Under which key its commits record.
+    pub(crate) key: SideRecordKey,
     caller: Caller,
     /// Room for a record that is not committed yet.
     room: Mutex<Option<Permit<Arc<str>>>>,
 }
 
 impl ImportRun {
-    /// Under which key its commits record.
-    pub(crate) fn key(&self) -> &SideRecordKey {
-        &self.key
-    }
-
     /// Takes room for the record of a new import.
     ///
     /// # Errors

@@ -126,7 +126,7 @@ impl Engine {
         let found = self.import_key(name, id).await;
         let (open, key) = self.confirmed(name, term, found).await?;
         let run = Arc::new(state.imports.begin(&self.caller, key)?);
-        let recorded = self.recorded_import(run.key()).await?;
+        let recorded = self.recorded_import(&run.key).await?;
         let progress = match &recorded {
             Some(record) => progress_of(record)?,
             None => {
