@@ -35,25 +35,14 @@ impl FilterName {
     /// # Errors
     /// As there.
     pub fn of(text: String) -> Result<FilterName, InvalidName> {
-        if text.is_empty() {
-            return Err(InvalidName {
-                problem: "is empty".to_owned(),
-            });
-        }
-        if text.len() > MAX_NAME_LENGTH {
-            return Err(InvalidName {
-                problem: format!("has {} bytes", text.len()),
-            });
-        }
-        match text.chars().find(|c| !c.is_ascii_graphic()) {
-            None if matches!(text.as_str(), "." | "..") => Err(InvalidName {
-                problem: format!("is {text}"),
-            }),
-            None => Ok(FilterName(text)),
-            Some(refused) => Err(InvalidName {
-                problem: format!("has {refused:?}"),
-            }),
-        }
+        let problem = match text.chars().find(|c| !c.is_ascii_graphic()) {
+            _ if text.is_empty() => "is empty".to_owned(),
+            _ if text.len() > MAX_NAME_LENGTH => format!("has {} bytes", text.len()),
+            Some(refused) => format!("has {refused:?}"),
+            None if matches!(text.as_str(), "." | "..") => format!("is {text}"),
+            None => return Ok(FilterName(text)),
+        };
+        Err(InvalidName { problem })
     }
 
     /// Whether the name of a filter can start so.

@@ -149,14 +149,6 @@ impl Quota {
         }
     }
 
-    /// Whether one more filter may be made, of so many bytes.
-    ///
-    /// # Errors
-    /// [`EngineError::TooManyFiltersInAll`], [`EngineError::OverQuota`].
-    pub(super) fn check_new(self: &Arc<Self>, key: Option<&Arc<str>>, bytes: u64) -> Result {
-        self.take_new(key, bytes).map(drop)
-    }
-
     /// Promises room for one more filter, of so many bytes.
     ///
     /// # Errors
@@ -198,33 +190,29 @@ impl Quota {
             _ => None,
         };
         let mut used = self.used.lock();
-        self.check(&used, promised)?;
-        used.bytes = used.bytes.saturating_add(promised.bytes);
+        if let Some(bound) = self.max_filters
+            && promised.filters > 0
+            && used.filters >= bound
+        {
+            return Err(EngineError::TooManyFiltersInAll { bound });
+        }
+        let bytes = used.bytes.saturating_add(promised.bytes);
+        if let Some(bound) = self.max_bytes
+            && bytes > bound
+        {
+            return Err(EngineError::OverQuota {
+                needed: promised.bytes,
+                used: used.bytes,
+                bound,
+            });
+        }
+        used.bytes = bytes;
         used.filters += promised.filters;
         Ok(Some(Reservation {
             quota: Arc::clone(self),
             promised,
             _of_key: of_key,
         }))
-    }
-
-    fn check(&self, used: &Used, needed: Used) -> Result {
-        if let Some(bound) = self.max_filters
-            && needed.filters > 0
-            && used.filters >= bound
-        {
-            return Err(EngineError::TooManyFiltersInAll { bound });
-        }
-        match self.max_bytes {
-            Some(bound) if used.bytes.saturating_add(needed.bytes) > bound => {
-                Err(EngineError::OverQuota {
-                    needed: needed.bytes,
-                    used: used.bytes,
-                    bound,
-                })
-            }
-            _ => Ok(()),
-        }
     }
 
     fn is_bounded(&self) -> bool {
@@ -302,7 +290,7 @@ mod tests {
         );
         // One that takes another's place is none more.
         let grown = quota.take_bytes(None, 400).unwrap();
-        assert!(quota.check_new(None, 1).is_err());
+        assert!(quota.take_new(None, 1).is_err());
         quota.note(None, 600, 1000, grown);
         quota.note(None, 1000, 0, None);
         assert_eq!(*quota.used.lock(), Used::default());

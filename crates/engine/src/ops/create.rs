@@ -129,9 +129,9 @@ impl Engine {
     pub async fn preview_filter(&self, wanted: &NewFilter) -> Result<FilterPreview> {
         let checked = self.check_new(wanted)?;
         let new = self.resolve_new(wanted, &checked).await?;
-        self.state
-            .quota
-            .check_new(self.caller.key.as_ref(), new.params.first_bytes())?;
+        let (quota, key) = (&self.state.quota, self.caller.key.as_ref());
+        // Given back at once: nothing is made.
+        drop(quota.take_new(key, new.params.first_bytes())?);
         match forecast(&new.params) {
             Some(forecast) => Ok(FilterPreview {
                 params: new.params,
