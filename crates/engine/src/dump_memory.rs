@@ -14,21 +14,17 @@ const ALL_ENTRIES: usize = 1 << 19;
 const LEAST_ENTRIES: usize = 1 << 14;
 
 /// Entries of the log that no dump holds.
-pub(super) struct DumpMemory {
-    free: Mutex<usize>,
-}
+pub(super) struct DumpMemory(Mutex<usize>);
 
 impl DumpMemory {
     /// None is held.
     pub(super) fn new() -> Arc<DumpMemory> {
-        Arc::new(DumpMemory {
-            free: Mutex::new(ALL_ENTRIES),
-        })
+        Arc::new(DumpMemory(Mutex::new(ALL_ENTRIES)))
     }
 
     /// Half of what is left.
     pub(super) fn take(self: &Arc<Self>) -> MemoryShare {
-        let mut free = self.free.lock();
+        let mut free = self.0.lock();
         let taken = *free / 2;
         *free -= taken;
         MemoryShare {
@@ -53,7 +49,7 @@ impl MemoryShare {
 
 impl Drop for MemoryShare {
     fn drop(&mut self) {
-        *self.budget.free.lock() += self.taken;
+        *self.budget.0.lock() += self.taken;
     }
 }
 

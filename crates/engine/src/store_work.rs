@@ -7,6 +7,7 @@
 
 use super::caller::Caller;
 use super::error::{EngineError, Overload, Result};
+use super::threads::run_blocking;
 use crate::metrics::Metrics;
 use crate::share::{Kind, Permit, Resource, UsedUp};
 use crate::store::PageStore;
@@ -35,8 +36,7 @@ pub(super) struct StoreWork {
 }
 
 /// Memory for pages that are read for a request.
-#[derive(Debug)]
-pub(super) struct PagesHeld(#[expect(dead_code, reason = "held only")] Permit<Arc<str>>);
+pub(super) type PagesHeld = Permit<Arc<str>>;
 
 impl StoreWork {
     /// Memory for so many bytes of pages, and of that and of the threads so many
@@ -68,15 +68,12 @@ impl StoreWork {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
         let thread = self.wait(caller, &self.threads, 1).await?;
-        let working = tokio::task::spawn_blocking(move || {
+        let working = run_blocking(move || {
             let result = work();
             drop(thread);
             result
         });
-        // It ends early only if the runtime is being shut down, or by a panic,
-        // which is reported where it happened.
-        let ended = caller.within(working).await?;
-        ended.map_err(|_| EngineError::Stopping)
+        caller.within(working).await?
     }
 
     /// Takes the memory for so many pages that are to be read.
@@ -86,7 +83,7 @@ impl StoreWork {
     pub(super) async fn hold_pages(&self, caller: &Caller, pages: usize) -> Result<PagesHeld> {
         // One that needs more than there is has it alone.
         let pages = (pages as u64).min(self.pages.bound());
-        self.wait(caller, &self.pages, pages).await.map(PagesHeld)
+        self.wait(caller, &self.pages, pages).await
     }
 
     /// Waits for a part of something that is held while the disk is waited for.

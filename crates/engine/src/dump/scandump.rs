@@ -8,6 +8,7 @@
 //! noticed. Nothing that is announced is believed before it was checked.
 
 use super::error::DumpError;
+use bytes::Buf as _;
 use std::io::{self, Read};
 
 /// Bytes of the chunk that describes the filter.
@@ -44,18 +45,18 @@ impl Header {
     /// # Errors
     /// It is none, or describes what can't be.
     pub fn parse(chunk: &[u8]) -> Result<Header, DumpError> {
-        let chunk: &[u8; HEADER_BYTES] = chunk
-            .try_into()
-            .map_err(|_| DumpError::corrupt("its first chunk has not 38 bytes"))?;
-        let mut rest = &chunk[..];
+        if chunk.len() != HEADER_BYTES {
+            return Err(DumpError::corrupt("its first chunk has not 38 bytes"));
+        }
+        let mut rest = chunk;
         let header = Header {
-            items: u64::from_le_bytes(take(&mut rest)?),
-            buckets: u64::from_le_bytes(take(&mut rest)?),
-            deletions: u64::from_le_bytes(take(&mut rest)?),
-            sub_filters: u64::from_le_bytes(take(&mut rest)?),
-            bucket_size: u16::from_le_bytes(take(&mut rest)?),
-            max_iterations: u16::from_le_bytes(take(&mut rest)?),
-            expansion: u16::from_le_bytes(take(&mut rest)?),
+            items: rest.get_u64_le(),
+            buckets: rest.get_u64_le(),
+            deletions: rest.get_u64_le(),
+            sub_filters: rest.get_u64_le(),
+            bucket_size: rest.get_u16_le(),
+            max_iterations: rest.get_u16_le(),
+            expansion: rest.get_u16_le(),
         };
         let grows = header.sub_filters > 1;
         let makes_sense = (1..=MAX_SUB_FILTERS).contains(&header.sub_filters)
@@ -69,9 +70,7 @@ impl Header {
             false => Err(DumpError::corrupt("its first chunk describes no filter")),
         }
     }
-}
 
-impl Header {
     /// The first chunk.
     pub fn encode(&self) -> Vec<u8> {
         let mut chunk = Vec::with_capacity(HEADER_BYTES);
@@ -83,14 +82,6 @@ impl Header {
         }
         chunk
     }
-}
-
-fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], DumpError> {
-    let (front, rest) = bytes
-        .split_first_chunk::<N>()
-        .ok_or_else(|| DumpError::corrupt("its first chunk ends early"))?;
-    *bytes = rest;
-    Ok(*front)
 }
 
 /// Reads the frames: first the description, then the slots as one stream.

@@ -19,11 +19,8 @@ impl HistoryHash {
 
     /// The history that ends with this record.
     pub fn of(record: &[u8]) -> HistoryHash {
-        let mut hash = [0; HistoryHash::BYTES];
-        for (to, from) in hash.iter_mut().zip(Sha256::digest(record)) {
-            *to = from;
-        }
-        HistoryHash(hash)
+        let whole: [u8; 32] = Sha256::digest(record).into();
+        HistoryHash(whole.first_chunk().copied().unwrap_or_default())
     }
 
     /// One that was stored.
