@@ -2,6 +2,7 @@
 //!
 //! | file | owns |
 //! |---|---|
+//! | `read` | the pages of a filter as they were at one moment |
 //! | `scandump` | the bytes of RedisBloom |
 //! | `placed` | copies that are counted, put into free slots for RedisBloom |
 //! | `write` | a dump of a filter as it was at one moment, while commits go on; where it goes |
@@ -14,6 +15,7 @@ pub(super) mod error;
 #[cfg(any(test, fuzzing))]
 pub(super) mod fuzz_targets;
 pub(super) mod placed;
+mod read;
 pub mod scandump;
 mod spool;
 pub(super) mod stage;

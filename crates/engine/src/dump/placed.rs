@@ -6,18 +6,17 @@
 //! bucket it has in a larger one nobody knows any more. Where there is no free
 //! slot, one more sub-filter takes it, if that is as large.
 
+use super::read::each_page;
+use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
 use crate::cuckoo::classic::Classic;
-use crate::cuckoo::layout::Layout;
 use crate::page::{FilterId, PageId, PageIndex};
-use crate::pages::PageGeometry;
-use crate::pages::image::{self, PageImage};
+use crate::pages::image::PageImage;
 use crate::state::Pace;
 use crate::store::{Snapshot, StoreError};
-use crate::stored::{self, PageVisitor};
 use std::collections::BTreeMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 /// Classes with counted copies of one filter that are looked at, and slots in
 /// which they may lie. More slots than these take too much memory.
@@ -39,14 +38,20 @@ pub(crate) struct Placed {
     pub(crate) has_one_more: bool,
 }
 
-/// What became of the copies.
-pub(crate) enum Placement {
-    /// All of them have slots.
-    All(Placed),
+/// Why copies have no slots.
+pub(crate) enum NotPlaced {
     /// They fit into none, or into none of those that are looked at.
     NoRoom,
     /// The pace broke.
     Interrupted,
+    /// The store can't be read.
+    Unread(StoreError),
+}
+
+impl From<StoreError> for NotPlaced {
+    fn from(error: StoreError) -> NotPlaced {
+        NotPlaced::Unread(error)
+    }
 }
 
 impl Placed {
@@ -77,55 +82,49 @@ struct Counted {
 /// Finds slots for all counted copies of a filter. Reads the filter twice.
 ///
 /// # Errors
-/// The store can't be read.
+/// There are none, or they are not found.
 pub(crate) fn place(
     view: &Snapshot<'_>,
     id: FilterId,
     chain: &Chain,
     max_entries: usize,
     pace: &mut Pace,
-) -> Result<Placement, StoreError> {
-    let source = Source { id, chain };
+) -> Result<Placed, NotPlaced> {
     let mut counted = Counters {
         buckets: buckets(chain),
         classes: Vec::new(),
         slots: 0,
     };
-    let spans = source.spans();
-    let mut pages = Pages {
-        source,
-        pace: &mut *pace,
-        each: |page: &ReadPage<'_>| counted.find(page),
-        is_interrupted: false,
+    let page = |ordinal, page| PageId {
+        filter: id,
+        ordinal,
+        page: PageIndex(page),
     };
-    if stored::each_page(view, &spans, max_entries, &mut pages)?.is_break() {
-        return Ok(match pages.is_interrupted {
-            true => Placement::Interrupted,
-            false => Placement::NoRoom,
-        });
-    }
+    let subs = chain.sub_filters();
+    let spans = subs.map(|sub| page(sub.ordinal, 0)..page(sub.ordinal, sub.layout.pages()));
+    let spans: Vec<_> = spans.collect();
+    let filter = (id, chain);
+    let mut paced = || match pace() {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(NotPlaced::Interrupted),
+    };
+    let mut find = |at: PageAddress, page: &PageImage<'_>| counted.find(chain, at, page);
+    each_page(view, filter, &spans, max_entries, &mut paced, &mut find)?;
     let mut wanted = BTreeMap::new();
     for class in &counted.classes {
-        if pace().is_break() {
-            return Ok(Placement::Interrupted);
-        }
+        paced()?;
         for position in 0..chain.sub_filter_count() {
             for slot in class.slots(chain, position) {
                 wanted.insert(slot, false);
             }
         }
     }
-    let mut pages = Pages {
-        source,
-        pace,
-        each: |page: &ReadPage<'_>| see(&mut wanted, page),
-        is_interrupted: false,
+    let mut look = |at: PageAddress, page: &PageImage<'_>| {
+        see(&mut wanted, chain, at, page);
+        Ok(())
     };
-    // It goes through all pages, whatever they hold.
-    if stored::each_page(view, &spans, max_entries, &mut pages)?.is_break() {
-        return Ok(Placement::Interrupted);
-    }
-    Ok(fill(chain, &counted.classes, &wanted).map_or(Placement::NoRoom, Placement::All))
+    each_page(view, filter, &spans, max_entries, &mut paced, &mut look)?;
+    fill(chain, &counted.classes, &wanted).ok_or(NotPlaced::NoRoom)
 }
 
 /// Buckets of each sub-filter, and of one more.
@@ -178,97 +177,6 @@ impl Counted {
     }
 }
 
-/// The filter whose pages are read.
-#[derive(Clone, Copy)]
-struct Source<'a> {
-    id: FilterId,
-    chain: &'a Chain,
-}
-
-/// A page as it was read.
-struct ReadPage<'a> {
-    /// Position of its sub-filter, and the layout of that.
-    position: usize,
-    layout: Classic,
-    /// Number of its first slot in the sub-filter.
-    first_slot: u64,
-    image: PageImage<'a>,
-}
-
-impl Source<'_> {
-    /// All pages.
-    fn spans(&self) -> Vec<Range<PageId>> {
-        let page = |ordinal, page| PageId {
-            filter: self.id,
-            ordinal,
-            page: PageIndex(page),
-        };
-        let subs = self.chain.sub_filters();
-        subs.map(|sub| page(sub.ordinal, 0)..page(sub.ordinal, sub.layout.pages()))
-            .collect()
-    }
-
-    /// Position and layout of the sub-filter of a page; `None`: it is of none.
-    fn sub_filter_of(&self, id: PageId) -> Option<(usize, Classic)> {
-        let position = match id.filter == self.id {
-            true => self.chain.position_of(id.ordinal)?,
-            false => return None,
-        };
-        Some((position, self.chain.classic_at(position)?))
-    }
-
-    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
-        let (_, layout) = self.sub_filter_of(id)?;
-        Some(PageGeometry::of(&Layout::Classic(layout)))
-    }
-
-    /// Reads an image; `None`: it is of no sub-filter.
-    fn page<'b>(
-        &self,
-        id: PageId,
-        bytes: Result<&'b [u8], StoreError>,
-    ) -> Result<Option<ReadPage<'b>>, StoreError> {
-        let Some((position, layout)) = self.sub_filter_of(id) else {
-            return Ok(None);
-        };
-        Ok(Some(ReadPage {
-            position,
-            layout,
-            first_slot: u64::from(id.page.0) * u64::from(layout.page_bytes()),
-            image: image::decode(bytes?, layout.page_bytes(), id)?,
-        }))
-    }
-}
-
-/// Goes through the pages of a filter.
-struct Pages<'a, F> {
-    source: Source<'a>,
-    pace: &'a mut Pace,
-    each: F,
-    is_interrupted: bool,
-}
-
-impl<F: FnMut(&ReadPage<'_>) -> ControlFlow<()>> PageVisitor for Pages<'_, F> {
-    fn between(&mut self) -> ControlFlow<()> {
-        let paced = (self.pace)();
-        self.is_interrupted |= paced.is_break();
-        paced
-    }
-
-    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
-        self.source.geometry(id)
-    }
-
-    fn page(
-        &mut self,
-        id: PageId,
-        bytes: Result<&[u8], StoreError>,
-    ) -> Result<ControlFlow<()>, StoreError> {
-        let page = self.source.page(id, bytes)?;
-        Ok(page.map_or(ControlFlow::Continue(()), |page| (self.each)(&page)))
-    }
-}
-
 /// The classes with counted copies.
 struct Counters {
     buckets: Vec<u64>,
@@ -279,18 +187,26 @@ struct Counters {
 
 impl Counters {
     /// Finds those of a page, unless they become too many.
-    fn find(&mut self, page: &ReadPage<'_>) -> ControlFlow<()> {
-        let (layout, counters) = (page.layout, &page.image.counters);
+    fn find(
+        &mut self,
+        chain: &Chain,
+        at: PageAddress,
+        page: &PageImage<'_>,
+    ) -> Result<(), NotPlaced> {
+        let position = at.sub as usize;
+        let Some(layout) = chain.classic_at(position) else {
+            return Ok(());
+        };
         let size = u64::from(layout.bucket_size());
         // Sub-filters never become smaller.
         let fitting = self.buckets.partition_point(|&it| it <= layout.buckets());
         let slots_of_a_class = 2 * size as usize * fitting;
-        for (key, copies) in counters.iter().flat_map(|counters| counters.iter()) {
-            let slot = page.first_slot + (key.0 >> 32);
+        for (key, copies) in page.counters.iter().flat_map(|counters| counters.iter()) {
+            let slot = first_slot(layout, at) + (key.0 >> 32);
             let fingerprint = Fingerprint(key.0 as u32);
             let first = BucketIndex(slot / size.max(1));
             self.classes.push(Counted {
-                position: page.position,
+                position,
                 candidates: Candidates {
                     fingerprint,
                     first,
@@ -301,19 +217,27 @@ impl Counters {
             self.slots = self.slots.saturating_add(slots_of_a_class);
         }
         match self.classes.len() <= MAX_CLASSES && self.slots <= MAX_SLOTS {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
+            true => Ok(()),
+            false => Err(NotPlaced::NoRoom),
         }
     }
 }
 
+/// Number of the first slot of a page in its sub-filter.
+fn first_slot(layout: Classic, at: PageAddress) -> u64 {
+    u64::from(at.page) * u64::from(layout.page_bytes())
+}
+
 /// Finds out of some slots whether they are in use, those of a page.
-fn see(wanted: &mut BTreeMap<Slot, bool>, page: &ReadPage<'_>) -> ControlFlow<()> {
-    let (position, first) = (page.position, page.first_slot);
-    let end = first + u64::from(page.layout.page_bytes());
+fn see(wanted: &mut BTreeMap<Slot, bool>, chain: &Chain, at: PageAddress, page: &PageImage<'_>) {
+    let position = at.sub as usize;
+    let Some(layout) = chain.classic_at(position) else {
+        return;
+    };
+    let first = first_slot(layout, at);
+    let end = first + u64::from(layout.page_bytes());
     for (&(_, slot), is_in_use) in wanted.range_mut((position, first)..(position, end)) {
-        let byte = page.image.slots.get((slot - first) as usize);
+        let byte = page.slots.get((slot - first) as usize);
         *is_in_use = byte.is_some_and(|&byte| byte != 0);
     }
-    ControlFlow::Continue(())
 }

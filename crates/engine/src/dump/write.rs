@@ -1,13 +1,12 @@
 //! Makes a dump of a filter as it was at one moment, while commits go on.
 
+use super::read::each_page;
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::dump_memory::MemoryShare;
 use crate::page::{FilterId, PageId, PageIndex};
-use crate::pages::{PageGeometry, image};
+use crate::pages::image::PageImage;
 use crate::store::{Snapshot, StoreError};
-use crate::stored::{self, PageVisitor};
-use cuckood_filter::chain::counters::Counters;
 use cuckood_filter::file::{FileError, FileWriter, Header};
 use std::cell::RefCell;
 use std::ops::{ControlFlow, Range};
@@ -101,32 +100,24 @@ pub(crate) fn write(
         })
         .collect();
     let each = |pass: &mut Pass<'_>| {
-        let mut reading = Reading {
-            id,
-            chain,
-            out: &out,
-            pass,
-            ended: None,
+        let mut throttle = || -> Put {
+            out.borrow_mut().sink.throttle();
+            Ok(())
         };
-        let flow = stored::each_page(view, &spans, share.entries(), &mut reading)?;
-        match reading.ended {
-            Some(ended) => Err(ended),
-            // It breaks for no other reason.
-            None if flow.is_break() => Err(Ended::Enough),
-            None => Ok(()),
-        }
+        let entries = share.entries();
+        each_page(view, (id, chain), &spans, entries, &mut throttle, pass)
     };
     let written = (|| {
         if is_part {
             let mut writer = FileWriter::part(header, read.start, put)?;
-            each(&mut |at, slots, _| writer.page(at, slots, None))?;
+            each(&mut |at, page| writer.page(at, page.slots, None))?;
             return writer.end_part();
         }
         let mut writer = FileWriter::new(header, put)?;
-        each(&mut |at, slots, counters| writer.page(at, slots, counters))?;
+        each(&mut |at, page| writer.page(at, page.slots, page.counters.as_deref()))?;
         writer.end_pages()?;
         if parts.counters > 0 {
-            each(&mut |at, _, counters| match counters {
+            each(&mut |at, page| match &page.counters {
                 Some(counters) => writer.counters(at, counters),
                 None => Ok(()),
             })?;
@@ -164,7 +155,7 @@ impl From<FileError> for Ended {
 type Put = Result<(), Ended>;
 
 /// Takes a page: its slots, and what is counted beside them.
-type Pass<'a> = dyn FnMut(PageAddress, &[u8], Option<&Counters>) -> Put + 'a;
+type Pass<'a> = dyn FnMut(PageAddress, &PageImage<'_>) -> Put + 'a;
 
 /// Where the bytes of a file go that are wanted.
 struct Output<'a> {
@@ -193,55 +184,5 @@ impl Output<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Takes every page that was ever written to, as it was at the moment of the view.
-struct Reading<'a, 'b> {
-    id: FilterId,
-    chain: &'a Chain,
-    out: &'a RefCell<Output<'b>>,
-    pass: &'a mut Pass<'a>,
-    ended: Option<Ended>,
-}
-
-impl Reading<'_, '_> {
-    fn address_of(&self, id: PageId) -> Option<PageAddress> {
-        let is_ours = id.filter == self.id;
-        let position = is_ours.then(|| self.chain.position_of(id.ordinal))??;
-        Some(PageAddress::new(position, id.page.0))
-    }
-}
-
-impl PageVisitor for Reading<'_, '_> {
-    fn between(&mut self) -> ControlFlow<()> {
-        self.out.borrow_mut().sink.throttle();
-        ControlFlow::Continue(())
-    }
-
-    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
-        let sub = self.address_of(id)?.sub as usize;
-        Some(PageGeometry::of(&self.chain.sub_filter(sub)?.layout))
-    }
-
-    fn page(
-        &mut self,
-        id: PageId,
-        image: Result<&[u8], StoreError>,
-    ) -> Result<ControlFlow<()>, StoreError> {
-        let image = image?;
-        let (Some(at), Some(geometry)) = (self.address_of(id), self.geometry(id)) else {
-            return Ok(ControlFlow::Continue(()));
-        };
-        let page = image::decode(image, geometry.page_bytes(), id)?;
-        Ok(
-            match (self.pass)(at, page.slots, page.counters.as_deref()) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(ended) => {
-                    self.ended = Some(ended);
-                    ControlFlow::Break(())
-                }
-            },
-        )
     }
 }

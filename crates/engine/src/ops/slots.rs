@@ -9,7 +9,7 @@ use crate::chain::pages::PageWords;
 use crate::chain::params::LayoutKind;
 use crate::cold::{ColdImages, ROUNDS};
 use crate::cuckoo::layout::Layout;
-use crate::dump::placed::{self, Placed, Placement};
+use crate::dump::placed::{self, NotPlaced, Placed};
 use crate::dump::scandump::Header;
 use crate::error::{EngineError, Overload, Result};
 use crate::filters::{FilterView, OpenFilter};
@@ -117,9 +117,10 @@ impl Engine {
                         return Ok(Slots::NoMemory);
                     };
                     match self.placed(&filter, &view, held).await? {
-                        (Placement::All(placed), held) => (placed, Some(held)),
-                        (Placement::NoRoom, _) => return Ok(Slots::Counted(counted)),
-                        (Placement::Interrupted, _) => return Err(EngineError::DeadlineExceeded),
+                        Ok((placed, held)) => (placed, Some(held)),
+                        Err(NotPlaced::NoRoom) => return Ok(Slots::Counted(counted)),
+                        Err(NotPlaced::Interrupted) => return Err(EngineError::DeadlineExceeded),
+                        Err(NotPlaced::Unread(error)) => return Err(error.into()),
                     }
                 }
             };
@@ -154,7 +155,7 @@ impl Engine {
         filter: &Arc<OpenFilter>,
         view: &Arc<FilterView>,
         held: H,
-    ) -> Result<(Placement, H)> {
+    ) -> Result<Result<(Placed, H), NotPlaced>> {
         let (store, share) = (Arc::clone(&self.state.store), self.state.dump_memory.take());
         let (id, view) = (filter.id, Arc::clone(view));
         let mut pace = self.pace();
@@ -163,7 +164,7 @@ impl Engine {
             let placed = placed::place(&view, id, chain, share.entries(), &mut pace);
             placed.map(|placed| (placed, held))
         };
-        Ok(self.caller.within(run_blocking(placing)).await???)
+        self.caller.within(run_blocking(placing)).await?
     }
 
     /// Reads slots from one on, up to [`MAX_SLOT_BYTES`] and to the end of its
