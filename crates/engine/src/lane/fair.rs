@@ -20,7 +20,6 @@ use std::hash::Hash;
 pub(super) struct FairQueue<K, F, T> {
     keys: Round<K, Round<F, VecDeque<T>>>,
     quantum: i64,
-    len: usize,
     /// Whether what was taken last came out of turn.
     was_out_of_turn: bool,
 }
@@ -174,7 +173,6 @@ where
         FairQueue {
             keys: Round::default(),
             quantum: quantum.max(1),
-            len: 0,
             was_out_of_turn: false,
         }
     }
@@ -182,13 +180,14 @@ where
     /// How much waits.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.len
+        let flows = self.keys.members.values().map(|key| &key.of.members);
+        let waiting = flows.flat_map(|flows| flows.values());
+        waiting.map(|flow| flow.of.len()).sum()
     }
 
     /// Puts something behind all that waits in its flow.
     pub(super) fn push(&mut self, key: &K, flow: &F, it: T) {
         self.flow(key, flow).push_back(it);
-        self.len += 1;
     }
 
     /// Puts something back that is under way, see
@@ -219,7 +218,6 @@ where
     /// Puts something back before all that waits in its flow.
     pub(super) fn put_back(&mut self, key: &K, flow: &F, it: T) {
         self.flow(key, flow).push_front(it);
-        self.len += 1;
     }
 
     /// What comes next of all that may go: the first of a flow, if `may_go`
@@ -232,7 +230,6 @@ where
         let serve_key =
             |flows: &mut Round<F, VecDeque<T>>| flows.next(quantum, flow_goes, serve_flow);
         let (key, (flow, it)) = self.keys.next(quantum, key_goes, serve_key)?;
-        self.len -= 1;
         self.was_out_of_turn = false;
         Some((key, flow, it))
     }
@@ -250,7 +247,6 @@ where
         let (key, flows) = self.keys.longest_waiting(of_key)?;
         let (flow, waiting) = flows.longest_waiting(of_flow)?;
         let it = waiting.pop_front()?;
-        self.len -= 1;
         self.was_out_of_turn = true;
         self.note_under_way(&key, &flow);
         Some((key, flow, it))
@@ -281,7 +277,6 @@ where
                 taken.extend::<VecDeque<T>>(out);
             }
         }
-        self.len -= taken.len();
         taken
     }
 
