@@ -243,12 +243,17 @@ impl ForeignIntake {
         if self.missing > 0 && self.items > 0 {
             return Err(DumpError::corrupt("it ends early").into());
         }
-        if self.stager.occupied() != self.items {
+        let mut stager = self.stager;
+        let occupied: Vec<u64> = stager.found.iter().map(|found| found.occupied).collect();
+        if occupied.iter().sum::<u64>() != self.items {
             return Err(
                 DumpError::corrupt("its slots do not hold as many items as it says").into(),
             );
         }
-        self.stager.finish_as_found()
+        // The filter says what was found in it.
+        let chain = stager.chain.with_occupied(&occupied);
+        stager.chain = chain.ok_or_else(|| DumpError::corrupt("it has more items than slots"))?;
+        stager.finish()
     }
 }
 
@@ -388,21 +393,6 @@ impl Stager {
             recorder: None,
             is_union: false,
         })
-    }
-
-    /// Slots in use that were found so far.
-    fn occupied(&self) -> u64 {
-        self.found.iter().map(|found| found.occupied).sum()
-    }
-
-    /// Has the filter say what was found in it.
-    fn finish_as_found(mut self) -> Result<StagedFilter, RestoreError> {
-        let occupied: Vec<u64> = self.found.iter().map(|found| found.occupied).collect();
-        self.chain = self
-            .chain
-            .with_occupied(&occupied)
-            .ok_or_else(|| DumpError::corrupt("it has more items than slots"))?;
-        self.finish()
     }
 
     fn write_slice(&mut self) -> Result<(), RestoreError> {
