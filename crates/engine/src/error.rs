@@ -443,9 +443,7 @@ impl EngineError {
             EngineError::OutcomeUnknown(_) | EngineError::OutcomeLate | EngineError::LogSilent
         )
     }
-}
 
-impl EngineError {
     /// Why a filter does not become one with that one.
     pub(super) fn not_merged(with: &FilterName) -> impl FnOnce(UnionError) -> EngineError {
         let with = with.clone();

@@ -683,9 +683,7 @@ impl<'a> PublishedWords<'a> {
         }
         None
     }
-}
 
-impl PublishedWords<'_> {
     /// Reads something of a page: from the cache, or else from the image that
     /// was read for this request; and notes the version that it had.
     #[inline]

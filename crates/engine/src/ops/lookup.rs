@@ -83,29 +83,7 @@ impl Engine {
             .count_items("lookup", "absent", items.len() - found);
         Ok(answer)
     }
-}
 
-/// Up to `limit` names that start with a prefix, of filters that have not ended.
-fn names_of(
-    store: &PageStore,
-    prefix: &str,
-    limit: usize,
-    now_ms: u64,
-) -> Result<Vec<FilterName>, StoreError> {
-    let (mut names, mut is_end) = (Vec::<FilterName>::new(), false);
-    while names.len() < limit && !is_end {
-        let (wanted, after) = (limit - names.len(), names.last().map(FilterName::as_str));
-        let wanted = wanted.min(DESCRIPTIONS_AT_ONCE);
-        let found = list_live(store, prefix, after, wanted, now_ms)?;
-        is_end = found.len() < wanted;
-        for stored in &found {
-            names.push(stored_name(stored)?);
-        }
-    }
-    Ok(names)
-}
-
-impl Engine {
     /// The filters that a lookup is about.
     async fn names_to_look_up(
         &self,
@@ -197,6 +175,26 @@ impl Engine {
             matches,
         }))
     }
+}
+
+/// Up to `limit` names that start with a prefix, of filters that have not ended.
+fn names_of(
+    store: &PageStore,
+    prefix: &str,
+    limit: usize,
+    now_ms: u64,
+) -> Result<Vec<FilterName>, StoreError> {
+    let (mut names, mut is_end) = (Vec::<FilterName>::new(), false);
+    while names.len() < limit && !is_end {
+        let (wanted, after) = (limit - names.len(), names.last().map(FilterName::as_str));
+        let wanted = wanted.min(DESCRIPTIONS_AT_ONCE);
+        let found = list_live(store, prefix, after, wanted, now_ms)?;
+        is_end = found.len() < wanted;
+        for stored in &found {
+            names.push(stored_name(stored)?);
+        }
+    }
+    Ok(names)
 }
 
 /// Sub-filters in which an item is looked for.
