@@ -236,13 +236,6 @@ impl Bucket {
             .collect();
         Ok((keys, newest))
     }
-
-    /// The newest revision of all keys.
-    async fn end(&self) -> Result<u64> {
-        let info = self.stream.get_info().await;
-        let info = info.map_err(JetStreamError::while_doing("looking at the bucket"))?;
-        Ok(info.state.last_sequence)
-    }
 }
 
 impl SealedBucket {
@@ -266,8 +259,9 @@ impl SealedBucket {
     /// Finds the newest revision.
     async fn look(&self) -> Result<()> {
         let asked = Instant::now();
-        let newest = self.unsealed.end().await?;
-        self.seals.note(newest, asked);
+        let info = self.unsealed.stream.get_info().await;
+        let info = info.map_err(JetStreamError::while_doing("looking at the bucket"))?;
+        self.seals.note(info.state.last_sequence, asked);
         Ok(())
     }
 

@@ -127,12 +127,12 @@ impl JetStreamLog {
         // The client has a limit of its own for the answer; this one is for
         // everything before it, too.
         match timeout(self.patience.append, sent).await {
-            Err(_) => Answer::Unknown,
             Ok(Ok(ack)) => Answer::Stored {
                 sequence: ack.sequence,
                 is_duplicate: ack.duplicate,
             },
-            Ok(Err(error)) => answer_to(&error),
+            Ok(Err(error)) if is_overtaken(&error) => Answer::Refused,
+            Ok(Err(_)) | Err(_) => Answer::Unknown,
         }
     }
 
@@ -278,13 +278,6 @@ pub(super) fn is_overtaken(error: &PublishError) -> bool {
         ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT,
     ];
     code(error).is_some_and(|it| refused.contains(&it))
-}
-
-fn answer_to(error: &PublishError) -> Answer {
-    match is_overtaken(error) {
-        true => Answer::Refused,
-        false => Answer::Unknown,
-    }
 }
 
 /// The broker's own number of an error.

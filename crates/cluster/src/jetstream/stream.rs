@@ -81,12 +81,6 @@ impl Founding {
         }
     }
 
-    /// Compares how the stream is with how it was made. How many copies there
-    /// are is for people to change.
-    fn verify(&self, found: &Config) -> Result<()> {
-        compare(found, &self.config())
-    }
-
     fn refused(&self, field: &'static str, found: String, needed: String) -> JetStreamError {
         JetStreamError::Stream {
             stream: self.stream(),
@@ -185,7 +179,8 @@ pub async fn open(connection: &Connection, cluster: &ClusterName, epoch: u64) ->
         let needed = format!("1 to {MAX_LANES}");
         return Err(founding.refused("metadata cuckood_lanes", format!("{lanes:?}"), needed));
     }
-    founding.verify(&config)?;
+    // How many copies there are is for people to change.
+    compare(&config, &founding.config())?;
     Ok(founding)
 }
 

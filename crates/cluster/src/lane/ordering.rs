@@ -27,7 +27,7 @@ const BUSY: Duration = Duration::from_millis(100);
 
 /// The records that are settled and not applied yet, oldest first.
 struct SettledRecords {
-    founding: [u8; 16],
+    membership: Arc<Membership>,
     records: VecDeque<Settled>,
 }
 
@@ -35,12 +35,8 @@ impl Apply for SettledRecords {
     fn apply(&mut self, position: Position, record: &Record) {
         self.records.push_back(Settled {
             position: LanePosition {
-                founding: self.founding,
-                epoch: record.epoch,
-                sequence: position.sequence,
-                history: *position.history.as_bytes(),
                 stamp_ms: record.stamp_ms,
-                last_filter: 0,
+                ..self.membership.to_store(position)
             },
             commit: record.commit.clone(),
             sequence: None,
@@ -90,7 +86,7 @@ impl ReplicatedOrder {
         }
         let log = Arc::clone(&membership.log);
         let settled = SettledRecords {
-            founding: membership.founding,
+            membership: Arc::clone(membership),
             records: VecDeque::new(),
         };
         ReplicatedOrder {

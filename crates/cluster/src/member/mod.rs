@@ -9,7 +9,7 @@ use crate::engine::{
     TimeElsewhere,
 };
 use crate::metrics::Metrics;
-use crate::store::{LanePosition, PageStore, StoreError};
+use crate::store::{PageStore, StoreError};
 use std::sync::Arc;
 
 /// An engine in a cluster. Cheap to clone; all clones are the same.
@@ -146,15 +146,7 @@ impl Member {
         if is_awaited && matches!(event, Event::Acknowledged(_)) {
             return Ok(());
         }
-        let noted = LanePosition {
-            founding: self.membership.founding,
-            epoch,
-            sequence: position.sequence,
-            history: *position.history.as_bytes(),
-            stamp_ms: 0,
-            last_filter: 0,
-        };
-        store.note_elsewhere(lane, &noted)
+        store.note_elsewhere(lane, &self.membership.to_store(position))
     }
 }
 

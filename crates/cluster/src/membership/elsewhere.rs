@@ -4,8 +4,8 @@
 //! It is remembered: neither a restart, nor that the others are gone, makes a pod go on
 //! without what was acknowledged. Only a new epoch does.
 
-use super::past::Unfit;
-use super::{JoinError, Membership, PodPosition};
+use super::past::{Unfit, lane_is_past_of};
+use super::{JoinError, Membership};
 use crate::engine::{Halt, Position};
 use crate::jetstream::is_of_epoch;
 use crate::store::{PageStore, StoreError};
@@ -21,12 +21,7 @@ impl Membership {
         if !is_of_epoch(&self.began, lane, position.sequence) {
             return Ok(Ok(()));
         }
-        let of_epoch = PodPosition {
-            founding: self.founding,
-            epoch: self.epoch,
-            lanes: Vec::new(),
-        };
-        of_epoch.lane_is_past_of(lane, position, store)
+        lane_is_past_of((self.founding, self.epoch), lane, position, store)
     }
 
     /// What a lane that starts has to wait for: what others have applied, as far as is

@@ -97,42 +97,12 @@ impl PodPosition {
     /// The store can't be read.
     pub fn is_past_of(&self, store: &PageStore) -> Result<Result<(), Unfit>, StoreError> {
         for (lane, position) in self.lanes.iter().enumerate() {
-            if let Err(unfit) = self.lane_is_past_of(lane as u32, *position, store)? {
+            let (lane, of) = (lane as u32, (self.founding, self.epoch));
+            if let Err(unfit) = lane_is_past_of(of, lane, *position, store)? {
                 return Ok(Err(unfit));
             }
         }
         Ok(Ok(()))
-    }
-
-    pub(super) fn lane_is_past_of(
-        &self,
-        lane: u32,
-        position: Position,
-        store: &PageStore,
-    ) -> Result<Result<(), Unfit>, StoreError> {
-        let at = position.sequence;
-        let has = match store.lane_position(lane)? {
-            None => 0,
-            // A lane to which nothing was written since an epoch began is of the one
-            // before.
-            Some(it) if it.founding != self.founding || it.epoch > self.epoch => {
-                return Ok(Err(Unfit::OfAnother));
-            }
-            Some(it) => it.sequence,
-        };
-        if has < at {
-            let needs = at;
-            return Ok(Err(Unfit::Behind { lane, has, needs }));
-        }
-        if at == 0 {
-            return Ok(Ok(()));
-        }
-        let past = store.lane_past(lane, at)?.map(HistoryHash::from_bytes);
-        Ok(match past {
-            Some(history) if history == position.history => Ok(()),
-            None if has - at >= LANE_PAST_RECORDS => Err(Unfit::TooLongAgo { lane, at }),
-            _ => Err(Unfit::Forked { lane, at }),
-        })
     }
 
     /// Lanes whose next records the log no longer has, so that a pod which stands
@@ -161,4 +131,37 @@ impl PodPosition {
         }
         Ok(behind)
     }
+}
+
+/// Whether a store has all that a pod of that epoch of a founding has which stands here in
+/// a lane.
+pub(super) fn lane_is_past_of(
+    (founding, epoch): ([u8; 16], u64),
+    lane: u32,
+    position: Position,
+    store: &PageStore,
+) -> Result<Result<(), Unfit>, StoreError> {
+    let at = position.sequence;
+    let has = match store.lane_position(lane)? {
+        None => 0,
+        // A lane to which nothing was written since an epoch began is of the one
+        // before.
+        Some(it) if it.founding != founding || it.epoch > epoch => {
+            return Ok(Err(Unfit::OfAnother));
+        }
+        Some(it) => it.sequence,
+    };
+    if has < at {
+        let needs = at;
+        return Ok(Err(Unfit::Behind { lane, has, needs }));
+    }
+    if at == 0 {
+        return Ok(Ok(()));
+    }
+    let past = store.lane_past(lane, at)?.map(HistoryHash::from_bytes);
+    Ok(match past {
+        Some(history) if history == position.history => Ok(()),
+        None if has - at >= LANE_PAST_RECORDS => Err(Unfit::TooLongAgo { lane, at }),
+        _ => Err(Unfit::Forked { lane, at }),
+    })
 }

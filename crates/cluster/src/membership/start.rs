@@ -133,8 +133,8 @@ impl Membership {
             if !store.list_filters("", None, 1)?.is_empty() {
                 return Err(JoinError::NotOfACluster);
             }
-            let lanes = 0..self.lanes;
-            stored = lanes.map(|lane| (lane, self.nothing_of(lane))).collect();
+            let nothing = |lane| (lane, self.to_store(self.lane(lane).origin()));
+            stored = (0..self.lanes).map(nothing).collect();
             store.note_lanes(&stored)?;
         }
         if stored.iter().any(|(_, it)| it.founding != self.founding) {
@@ -150,14 +150,13 @@ impl Membership {
         Ok(stored)
     }
 
-    /// Where a lane stands of which nothing is there.
-    fn nothing_of(&self, lane: u32) -> LanePosition {
-        let origin = self.lane(lane).origin();
+    /// Where a lane stands, for the store. What its record says beside is not known.
+    pub(crate) fn to_store(&self, position: Position) -> LanePosition {
         LanePosition {
             founding: self.founding,
             epoch: self.epoch,
-            sequence: origin.sequence,
-            history: *origin.history.as_bytes(),
+            sequence: position.sequence,
+            history: *position.history.as_bytes(),
             stamp_ms: 0,
             last_filter: 0,
         }

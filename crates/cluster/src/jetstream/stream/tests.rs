@@ -23,12 +23,12 @@ fn a_name_that_no_subject_could_have_is_refused() {
 #[test]
 fn a_stream_that_was_changed_so_that_it_could_lose_records_is_refused() {
     let founding = founding();
-    founding.verify(&founding.config()).unwrap();
+    compare(&founding.config(), &founding.config()).unwrap();
     let copies = Config {
         num_replicas: 5,
         ..founding.config()
     };
-    founding.verify(&copies).unwrap();
+    compare(&copies, &founding.config()).unwrap();
     type Edit = fn(&mut Config);
     let edits: [(&str, Edit); 7] = [
         ("discard", |it| it.discard = DiscardPolicy::Old),
@@ -42,7 +42,7 @@ fn a_stream_that_was_changed_so_that_it_could_lose_records_is_refused() {
     for (name, edit) in edits {
         let mut config = founding.config();
         edit(&mut config);
-        let refused = founding.verify(&config).unwrap_err().to_string();
+        let refused = compare(&config, &founding.config()).unwrap_err().to_string();
         assert!(refused.contains(&format!("has {name} ")), "{refused}");
     }
 }
