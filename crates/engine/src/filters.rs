@@ -156,7 +156,8 @@ impl OpenFilter {
     /// # Errors
     /// Its description, or its name, makes no sense.
     pub(super) fn of(stored: StoredFilter) -> Result<Self, StoreError> {
-        let (name, chain) = (stored_name(&stored)?, decode(&stored)?);
+        let name = stored_name(stored.id, &stored.name)?;
+        let chain = decode(stored.id, &stored.meta)?;
         let owner = stored.owner.map(Arc::from);
         Ok(Self::new(stored.id, name, chain, stored.expiry, owner))
     }
@@ -431,22 +432,21 @@ pub(super) fn lane_of_number(id: FilterId, lanes: usize) -> usize {
     (id.0.wrapping_sub(1) % lanes.max(1) as u64) as usize
 }
 
-/// The chain that a stored filter describes.
-pub(super) fn decode(stored: &StoredFilter) -> Result<Chain, StoreError> {
-    Chain::decode(&stored.meta).map_err(|error| match error {
+/// The chain that the description of a filter in the store says.
+pub(super) fn decode(id: FilterId, meta: &[u8]) -> Result<Chain, StoreError> {
+    let what = || format!("metadata of filter {id}");
+    Chain::decode(meta).map_err(|error| match error {
         MetaError::Newer { found } => StoreError::NewerFormat {
-            what: format!("metadata of filter {}", stored.id),
+            what: what(),
             found: u32::from(found),
             supported: u32::from(crate::chain::meta::META_VERSION),
         },
-        MetaError::Corrupt(_) => {
-            StoreError::corrupt(format!("metadata of filter {}", stored.id), error)
-        }
+        MetaError::Corrupt(_) => StoreError::corrupt(what(), error),
     })
 }
 
 /// A stored name that is none is corruption.
-pub(super) fn stored_name(stored: &StoredFilter) -> Result<FilterName, StoreError> {
-    FilterName::parse(&stored.name)
-        .map_err(|error| StoreError::corrupt(format!("name of filter {}", stored.id), error))
+pub(super) fn stored_name(id: FilterId, name: &str) -> Result<FilterName, StoreError> {
+    FilterName::parse(name)
+        .map_err(|error| StoreError::corrupt(format!("name of filter {id}"), error))
 }

@@ -39,14 +39,14 @@ pub(super) fn page_of(
         let found = store.list_filters(prefix, last.as_ref().map(FilterName::as_str), wanted)?;
         let is_end = found.len() < wanted;
         for stored in found {
-            let name = stored_name(&stored)?;
+            let name = stored_name(stored.id, &stored.name)?;
             bytes += stored.meta.len();
             if !has_ended(stored.expiry, now_ms) && name.as_str().contains(part) {
                 if page.filters.len() == limit {
                     page.next = last;
                     return Ok(page);
                 }
-                let chain = decode(&stored)?;
+                let chain = decode(stored.id, &stored.meta)?;
                 page.filters.push(FilterSummary::of(
                     name.clone(),
                     &chain.as_of(now_ms),

@@ -123,7 +123,8 @@ impl Quota {
             let filters = store.list_filters("", after.as_deref(), FILTERS_AT_ONCE)?;
             for filter in &filters {
                 let owner = filter.owner.as_deref().map(Arc::from);
-                quota.note(owner.as_ref(), 0, decode(filter)?.slot_bytes(), None);
+                let bytes = decode(filter.id, &filter.meta)?.slot_bytes();
+                quota.note(owner.as_ref(), 0, bytes, None);
             }
             match filters.last() {
                 Some(last) => after = Some(last.name.clone()),

@@ -172,7 +172,7 @@ impl Slice {
         from: Ordinal,
         bounds: SliceBounds,
     ) -> Result<ControlFlow<()>> {
-        let (id, chain) = (stored.id, decode(stored)?);
+        let (id, chain) = (stored.id, decode(stored.id, &stored.meta)?);
         self.names.insert(id, stored.name.clone());
         let oldest = chain.sub_filters().next().map(|sub| sub.ordinal);
         let subs = chain.sub_filters();

@@ -8,10 +8,10 @@
 use super::changes::Changes;
 use super::commit::Lane;
 use super::ordering::{Settled, SharedOrdering};
-use super::record::{self, After, after_each, described, unfit};
+use super::record::{self, After, after_each, unfit};
 use crate::chain::address::PageAddress;
 use crate::chain::plan::{FutileSearches, PageChanges};
-use crate::filters::{OpenFilter, stored_name};
+use crate::filters::{OpenFilter, decode, stored_name};
 use crate::logged::{LoggedPage, by_filter, sort_by_page};
 use crate::page::{FilterId, Ordinal, Sequence};
 use crate::pages::{Applied, PageTable};
@@ -159,7 +159,7 @@ impl Lane {
                     "it writes to pages of a filter that stays as it is",
                 ));
             }
-            Some(meta) => described(id, meta)?,
+            Some(meta) => decode(id, &meta)?,
         };
         let fresh_from = match is_made {
             true => 0,
@@ -242,7 +242,7 @@ impl Lane {
             let _ = self.checkpointer.wait_for_images(Duration::ZERO);
         }
         let stored = self.store.filter_by_id(id)?.ok_or_else(absent)?;
-        let open = self.filters.open(&stored_name(&stored)?, &self.store)?;
+        let open = self.filters.open(&stored_name(id, &stored.name)?, &self.store)?;
         open.filter(|open| open.id == id).ok_or_else(absent)
     }
 

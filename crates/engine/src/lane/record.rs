@@ -2,12 +2,11 @@
 //! pods that follow, and by the one that leads before it sends it. What others could not
 //! apply is not sent, so nobody is told that it is done.
 
-use crate::chain::meta::Chain;
 use crate::filters::{decode, stored_name};
 use crate::page::{FilterId, Ordinal, Sequence};
 use crate::pages::PageGeometry;
 use crate::store::redo::RedoReader;
-use crate::store::{Commit, Expiry, FilterChange, StoreError, StoredFilter, commit_bytes};
+use crate::store::{Commit, Expiry, FilterChange, StoreError, commit_bytes};
 use std::collections::BTreeMap;
 
 /// What a commit makes of one filter.
@@ -43,10 +42,10 @@ pub(super) fn verify(bytes: &[u8], record: u64) -> Result<(), StoreError> {
     let mut chains = BTreeMap::new();
     for (id, after) in after_each(&read) {
         if let Some(name) = after.made {
-            stored_name(&stored(id, Vec::new(), name))?;
+            stored_name(id, &name)?;
         }
         if let Some(meta) = after.meta {
-            chains.insert(id, described(id, meta)?);
+            chains.insert(id, decode(id, &meta)?);
         }
     }
     let mut last: Option<(FilterId, Ordinal, PageGeometry)> = None;
@@ -99,21 +98,6 @@ pub(super) fn after_each(commit: &Commit) -> BTreeMap<FilterId, After> {
         }
     }
     all
-}
-
-/// The chain of a description.
-pub(super) fn described(id: FilterId, meta: Vec<u8>) -> Result<Chain, StoreError> {
-    decode(&stored(id, meta, String::new()))
-}
-
-fn stored(id: FilterId, meta: Vec<u8>, name: String) -> StoredFilter {
-    StoredFilter {
-        id,
-        meta,
-        name,
-        expiry: None,
-        owner: None,
-    }
 }
 
 pub(super) fn unfit(record: u64, reason: &str) -> StoreError {

@@ -60,7 +60,7 @@ impl Engine {
         let filter = view.filter_by_name(name.as_str())?;
         match filter.filter(|filter| !has_ended(filter.expiry, now_ms)) {
             Some(filter) => {
-                let chain = decode(&filter)?;
+                let chain = decode(filter.id, &filter.meta)?;
                 Ok(write::write(&view, filter.id, &chain, &share, sink)?)
             }
             None => Err(EngineError::NotFound { name: name.clone() }),
@@ -92,7 +92,7 @@ impl Engine {
         self.read(move |store| {
             let filter = store.filter_by_name(name.as_str())?;
             let filter = filter.filter(|filter| !has_ended(filter.expiry, now_ms));
-            let described = filter.map(|it| Ok((it.id, decode(&it)?)));
+            let described = filter.map(|it| Ok((it.id, decode(it.id, &it.meta)?)));
             described.transpose()
         })
         .await

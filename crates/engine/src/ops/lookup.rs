@@ -191,7 +191,7 @@ fn names_of(
         let found = list_live(store, prefix, after, wanted, now_ms)?;
         is_end = found.len() < wanted;
         for stored in &found {
-            names.push(stored_name(stored)?);
+            names.push(stored_name(stored.id, &stored.name)?);
         }
     }
     Ok(names)

@@ -454,12 +454,13 @@ impl EngineState {
         };
         let mut last = None;
         for stored in filters {
-            let is_compacting = decode(&stored).is_ok_and(|chain| chain.is_compacting());
+            let chain = decode(stored.id, &stored.meta);
+            let is_compacting = chain.is_ok_and(|chain| chain.is_compacting());
             if is_compacting && !self.compactions.have_room() {
                 return Some(last.unwrap_or(after));
             }
             if is_compacting
-                && let Ok(name) = stored_name(&stored)
+                && let Ok(name) = stored_name(stored.id, &stored.name)
                 && let Ok(Some(filter)) = self.open(&SERVER, &name).await
             {
                 self.compact_unasked(filter, Cause::Interrupted).await;

@@ -194,7 +194,7 @@ fn remove(state: &EngineState, due: &Due, now_ms: u64) -> Result {
                 state.store.forget_due(due)?;
                 return Ok(());
             };
-            let name = stored_name(&stored)?;
+            let name = stored_name(id, &stored.name)?;
             let open = state.filters.open(&name, &state.store)?;
             // Another filter of that name was made in its place, if not.
             if let Some(filter) = open.filter(|filter| filter.id == id) {

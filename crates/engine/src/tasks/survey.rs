@@ -170,7 +170,7 @@ fn survey(
         let now_ms = state.clock.now_ms();
         let filters = list_live(&state.store, "", after.as_deref(), FILTERS_AT_ONCE, now_ms)?;
         for filter in &filters {
-            let chain = decode(filter)?;
+            let chain = decode(filter.id, &filter.meta)?;
             survey.note(&filter.name, &chain, named);
             if let Some(round) = round.as_mut().filter(|it| it.len() < MAX_SAMPLES) {
                 round.push(Noted::of(filter.id, &chain.as_of(now_ms)));
