@@ -27,18 +27,13 @@ const ASK_AGAIN: Duration = Duration::from_millis(50);
 pub(crate) struct StagedPages {
     pub(crate) id: FilterId,
     state: Arc<EngineState>,
-    way: Way,
+    /// Through which they come into the stores of all pods; `None`: into this store alone.
+    lane: Option<OfLane>,
+    /// The lane, or the next start, sees to the pages from now on.
+    is_handed_over: bool,
 }
 
-enum Way {
-    Store {
-        /// The lane, or the next start, sees to the pages from now on.
-        is_handed_over: bool,
-    },
-    /// Without the claim the pod that leads the lane gives them up.
-    Lane(OfLane),
-}
-
+/// Without the claim the pod that leads the lane gives them up.
 struct OfLane {
     name: FilterName,
     caller: Caller,
@@ -58,11 +53,10 @@ impl StagedPages {
         caller: &Caller,
     ) -> Result<StagedPages, RestoreError> {
         check_room(&state.disk, 0)?;
-        let (id, way) = match state.sharing {
+        let (id, lane) = match state.sharing {
             None => {
                 state.store.stage(id)?;
-                let is_handed_over = false;
-                (id, Way::Store { is_handed_over })
+                (id, None)
             }
             Some(_) => {
                 let lane = OfLane {
@@ -73,11 +67,15 @@ impl StagedPages {
                     },
                     claim: Claim::default(),
                 };
-                (lane.stage(state, None, [].into())?, Way::Lane(lane))
+                (lane.stage(state, None, [].into())?, Some(lane))
             }
         };
-        let state = Arc::clone(state);
-        Ok(StagedPages { id, state, way })
+        Ok(StagedPages {
+            id,
+            state: Arc::clone(state),
+            lane,
+            is_handed_over: false,
+        })
     }
 
     /// Writes some of them.
@@ -86,10 +84,10 @@ impl StagedPages {
     /// As for the first.
     pub(super) fn write(&self, pages: Vec<PageImage>) -> Result<(), RestoreError> {
         check_room(&self.state.disk, 0)?;
-        match &self.way {
-            Way::Store { .. } => self.state.store.stage_pages(&pages)?,
-            Way::Lane(_) if pages.is_empty() => {}
-            Way::Lane(lane) => {
+        match &self.lane {
+            None => self.state.store.stage_pages(&pages)?,
+            Some(_) if pages.is_empty() => {}
+            Some(lane) => {
                 lane.stage(&self.state, Some(self.id), pages.into())?;
             }
         }
@@ -98,18 +96,13 @@ impl StagedPages {
 
     /// Says whether the lane, or the next start, sees to them from now on.
     pub(crate) fn hand_over(&mut self, is_so: bool) {
-        if let Way::Store { is_handed_over } = &mut self.way {
-            *is_handed_over = is_so;
-        }
+        self.is_handed_over = is_so;
     }
 }
 
 impl Drop for StagedPages {
     fn drop(&mut self) {
-        if let Way::Store {
-            is_handed_over: false,
-        } = self.way
-        {
+        if self.lane.is_none() && !self.is_handed_over {
             let garbage = [Garbage::Filter(self.id)];
             self.state.checkpointer.reclaim_soon(garbage);
         }
