@@ -11,6 +11,9 @@ use super::error::DumpError;
 use bytes::Buf as _;
 use std::io::{self, Read};
 
+/// Bytes of a frame before its chunk.
+const FRAME_BYTES: u64 = 12;
+
 /// Bytes of the chunk that describes the filter.
 pub const HEADER_BYTES: usize = 38;
 
@@ -194,25 +197,16 @@ impl<R: Read> Read for ChunkReader<R> {
 
 /// Iterator and length of the next frame; `None` at the end.
 fn frame(source: &mut impl Read) -> Result<Option<(i64, u64)>, DumpError> {
-    let mut first = [0];
-    loop {
-        match source.read(&mut first) {
-            Ok(0) => return Ok(None),
-            Ok(_) => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
+    let mut head = Vec::new();
+    source.take(FRAME_BYTES).read_to_end(&mut head)?;
+    match head.len() as u64 {
+        0 => Ok(None),
+        FRAME_BYTES => {
+            let mut head = head.as_slice();
+            Ok(Some((head.get_i64_le(), u64::from(head.get_u32_le()))))
         }
+        _ => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
     }
-    let mut iterator = [0; 8];
-    let [low, rest @ ..] = &mut iterator;
-    *low = first[0];
-    source.read_exact(rest)?;
-    let mut length = [0; 4];
-    source.read_exact(&mut length)?;
-    Ok(Some((
-        i64::from_le_bytes(iterator),
-        u64::from(u32::from_le_bytes(length)),
-    )))
 }
 
 #[cfg(test)]
