@@ -201,24 +201,11 @@ impl Question for Count {
     }
 }
 
-/// Has the item the value at its position?
+/// Has the item the value at its position? There is one value an item.
 #[derive(Clone, Copy)]
 pub(super) struct HasValue<'a> {
-    values: &'a [u32],
-    position: usize,
-}
-
-impl<'a> HasValue<'a> {
-    /// About these values, one an item.
-    pub(super) fn of(values: &'a [u32]) -> HasValue<'a> {
-        let position = 0;
-        HasValue { values, position }
-    }
-
-    /// The value at the position.
-    fn value(self) -> u32 {
-        self.values.get(self.position).copied().unwrap_or_default()
-    }
+    pub(super) values: &'a [u32],
+    pub(super) position: usize,
 }
 
 impl Question for HasValue<'_> {
@@ -229,7 +216,8 @@ impl Question for HasValue<'_> {
     }
 
     fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
-        read::has_value(chain, hash, self.value(), pages)
+        let value = self.values.get(self.position);
+        read::has_value(chain, hash, value.copied().unwrap_or_default(), pages)
     }
 }
 

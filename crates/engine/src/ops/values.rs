@@ -195,7 +195,8 @@ impl Engine {
             let values = self
                 .as_values(&filter, entries.values, ValueField::Value)
                 .await?;
-            let question = HasValue::of(&values);
+            let (values, position) = (&*values, 0);
+            let question = HasValue { values, position };
             if let Some(results) = self.ask_of(&filter, items, question).await? {
                 self.state.count_found(&results);
                 return Ok(results);
