@@ -123,37 +123,29 @@ impl Engine {
         steps: &Arc<[ItemStep]>,
         items: &ItemBatch,
     ) -> Result<Vec<ItemResult>> {
-        let term = self.state.term(name);
-        let worked = self.planned_in_steps(name, steps, items).await;
-        self.confirmed(name, term, worked).await
-    }
-
-    async fn planned_in_steps(
-        &self,
-        name: &FilterName,
-        steps: &Arc<[ItemStep]>,
-        items: &ItemBatch,
-    ) -> Result<Vec<ItemResult>> {
-        let state = &self.state;
+        let (state, term) = (&self.state, self.state.term(name));
         let has = |wanted: fn(ItemOp) -> bool| steps.iter().any(|step| wanted(step.op));
         let adds = has(|op| matches!(op, ItemOp::Add(_)));
         let deletes = has(|op| op == ItemOp::Delete);
-        loop {
-            let filter = self.find(name).await?;
-            if deletes {
-                check_deletes(filter.view.load().chain.params())?;
+        let worked = async {
+            loop {
+                let filter = self.find(name).await?;
+                if deletes {
+                    check_deletes(filter.view.load().chain.params())?;
+                }
+                if adds {
+                    check_no_values(filter.view.load().chain.params())?;
+                    state.quota.check_growth(filter.owner.as_ref())?;
+                }
+                let change = ItemChange::Steps(Arc::clone(steps));
+                let worked = self.change_items(&filter, items, change, None);
+                if let Outcome::Stepped(results) = worked.await? {
+                    state.count_stepped(&results);
+                    return Ok(results);
+                }
             }
-            if adds {
-                check_no_values(filter.view.load().chain.params())?;
-                state.quota.check_growth(filter.owner.as_ref())?;
-            }
-            let change = ItemChange::Steps(Arc::clone(steps));
-            let worked = self.change_items(&filter, items, change, None);
-            if let Outcome::Stepped(results) = worked.await? {
-                state.count_stepped(&results);
-                return Ok(results);
-            }
-        }
+        };
+        self.confirmed(name, term, worked.await).await
     }
 
     /// Has the lane of a filter change items, as of now.
