@@ -34,10 +34,8 @@ pub(super) fn expiry(ttl_seconds: Option<u64>, now_ms: u64) -> Result<Option<Exp
 /// more than a hundred years away.
 pub(super) fn expiry_at(at_ms: u64, now_ms: u64) -> Result<Expiry> {
     let ttl_seconds = at_ms.saturating_sub(now_ms).div_ceil(1000).max(1);
-    match ttl_seconds <= MAX_TTL_SECONDS {
-        true => Ok(Expiry { at_ms, ttl_seconds }),
-        false => expiry(Some(ttl_seconds), now_ms).map(|_| Expiry { at_ms, ttl_seconds }),
-    }
+    expiry(Some(ttl_seconds), now_ms)?;
+    Ok(Expiry { at_ms, ttl_seconds })
 }
 
 /// Whether what ends then has ended.
