@@ -56,24 +56,17 @@ impl FilterView {
     /// The view after a commit: sub-filters that are still there keep their
     /// tables.
     pub(super) fn advanced(&self, id: FilterId, chain: Chain) -> Self {
-        let tables = chain
-            .sub_filters()
-            .map(|sub| {
-                self.chain
-                    .position_of(sub.ordinal)
-                    .and_then(|position| self.tables.get(position))
-                    .map_or_else(
-                        || {
-                            let geometry = PageGeometry::of(&sub.layout);
-                            Arc::new(PageTable::new(id, sub.ordinal, &geometry))
-                        },
-                        Arc::clone,
-                    )
+        let tables = chain.sub_filters().map(|sub| {
+            let position = self.chain.position_of(sub.ordinal);
+            let known = position.and_then(|position| self.tables.get(position));
+            known.cloned().unwrap_or_else(|| {
+                let geometry = PageGeometry::of(&sub.layout);
+                Arc::new(PageTable::new(id, sub.ordinal, &geometry))
             })
-            .collect();
+        });
         FilterView {
+            tables: tables.collect(),
             chain,
-            tables,
             shape: self.shape,
         }
     }

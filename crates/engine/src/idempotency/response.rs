@@ -76,12 +76,8 @@ impl<T: Copy + PartialEq> Runs<T> {
     }
 
     fn has_at_most(&self, most: usize) -> bool {
-        let all = self
-            .0
-            .iter()
-            .map(|&(_, times)| u64::from(times))
-            .sum::<u64>();
-        all <= most as u64
+        let times = self.0.iter().map(|&(_, times)| u64::from(times));
+        times.sum::<u64>() <= most as u64
     }
 }
 
