@@ -1,8 +1,8 @@
 //! Does what a replica says is to be done, over a log: where rules meet I/O.
 
-use super::commit_log::{Answer, Append, CommitLog, Found, LogError};
+use super::commit_log::{Answer, CommitLog, Found, LogError};
 use super::record::Record;
-use super::replica::{Effect, Event, PlanNumber, PlanOutcome, Replica};
+use super::replica::{Attempt, Effect, Event, PlanNumber, PlanOutcome, Replica};
 use crate::engine::Halt;
 use crate::engine::Position;
 use std::collections::VecDeque;
@@ -37,11 +37,7 @@ pub enum Report {
 /// What the log is to be asked.
 #[derive(Clone, Debug)]
 enum Question {
-    Append {
-        number: u64,
-        attempt: u32,
-        append: Append,
-    },
+    Append(Attempt),
     Read,
     Look(u64),
 }
@@ -148,15 +144,7 @@ impl<A: Apply> Driver<A> {
                     self.due.clear();
                     reports.push(Report::Halted(halt));
                 }
-                Effect::Append {
-                    number,
-                    attempt,
-                    append,
-                } => self.due.push_back(Question::Append {
-                    number,
-                    attempt,
-                    append,
-                }),
+                Effect::Append(asked) => self.due.push_back(Question::Append(asked)),
                 Effect::Read => self.due.push_back(Question::Read),
                 Effect::Look(sequence) => self.due.push_back(Question::Look(sequence)),
             }
@@ -166,15 +154,12 @@ impl<A: Apply> Driver<A> {
     /// Asks the log. `None`: it has to be asked again.
     fn ask(&mut self, question: &Question, deadline: Instant) -> Option<Event> {
         match question {
-            Question::Append {
-                number,
-                attempt,
-                append,
-            } => {
-                if *attempt > 1 {
+            Question::Append(asked) => {
+                let (number, attempt) = (asked.number, asked.attempt);
+                if attempt > 1 {
                     self.pause(deadline);
                 }
-                let answer = self.log.append(self.lane, append);
+                let answer = self.log.append(self.lane, &asked.append);
                 if !matches!(
                     answer,
                     Answer::Stored {
@@ -182,12 +167,12 @@ impl<A: Apply> Driver<A> {
                         ..
                     }
                 ) {
-                    let (lane, attempt) = (self.lane, *attempt);
+                    let lane = self.lane;
                     tracing::debug!(lane, attempt, ?answer, "a record is not settled");
                 }
                 Some(Event::Answered {
-                    number: *number,
-                    attempt: *attempt,
+                    number,
+                    attempt,
                     answer,
                 })
             }

@@ -68,4 +68,4 @@ pub use level::LevelKeeper;
 pub use member::Member;
 pub use membership::{JoinError, Membership, PodPosition, Unfit};
 pub use record::{FIRST_EPOCH, LaneIdentity, Record, RecordError, Writer};
-pub use replica::{Effect, Event, Levels, Plan, PlanNumber, PlanOutcome, Replica};
+pub use replica::{Attempt, Effect, Event, Levels, Plan, PlanNumber, PlanOutcome, Replica};

@@ -145,26 +145,21 @@ impl LeaseKeeping {
 
     /// Does what is to be done now. Returns how long there is nothing more.
     async fn work(&self, lease: &mut KeptLease) -> Duration {
-        let KeptLease {
-            lane,
-            keeper,
-            heard,
-            ..
-        } = lease;
         let now = Instant::now();
-        match keeper.duty(now) {
+        match lease.keeper.duty(now) {
             Duty::Take => {
-                let taken = timeout(self.ttl, self.take(*lane, heard)).await;
+                let taken = timeout(self.ttl, self.take(lease.lane, &mut lease.heard)).await;
                 // Nobody said whose it is, in words or by silence: whoever had it has
                 // it no more.
-                if heard.elapsed() > self.ttl {
-                    self.leaders.note(*lane, None);
+                if lease.heard.elapsed() > self.ttl {
+                    self.leaders.note(lease.lane, None);
                 }
-                keeper.asked(now, taken.unwrap_or_default());
+                lease.keeper.asked(now, taken.unwrap_or_default());
             }
             Duty::Renew { revision } => {
-                let renewal = timeout(self.ttl / 4, self.leases.renew(*lane, revision)).await;
-                keeper.renewed(now, renewal.unwrap_or(Renewal::Unknown));
+                let renewal = self.leases.renew(lease.lane, revision);
+                let renewal = timeout(self.ttl / 4, renewal).await;
+                lease.keeper.renewed(now, renewal.unwrap_or(Renewal::Unknown));
             }
             // It may run out before it is renewed.
             Duty::Rest { until } => return (until - now).min(self.ttl / 8),

@@ -75,14 +75,7 @@ pub enum Event {
 pub enum Effect {
     /// Append a record; tell with [`Event::Answered`]. Later attempts may wait
     /// a while first.
-    Append {
-        /// The record's number.
-        number: u64,
-        /// Which attempt it is, from 1.
-        attempt: u32,
-        /// The record.
-        append: Append,
-    },
+    Append(Attempt),
     /// Read what is behind the position, to the end; tell with [`Event::Read`].
     Read,
     /// Look what is under this number; tell with [`Event::Looked`].
@@ -106,6 +99,17 @@ pub enum Effect {
     Restore,
     /// Stop the lane and say why.
     Halt(Halt),
+}
+
+/// An attempt to have a record appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The record's number.
+    pub number: u64,
+    /// Which attempt it is, from 1.
+    pub attempt: u32,
+    /// The record.
+    pub append: Append,
 }
 
 /// What became of a plan.

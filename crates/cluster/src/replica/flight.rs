@@ -1,6 +1,6 @@
 //! The record in flight.
 
-use super::events::{Effect, PlanNumber};
+use super::events::{Attempt, Effect, PlanNumber};
 use crate::commit_log::{Append, MessageId};
 use crate::record::Record;
 use bytes::Bytes;
@@ -43,7 +43,7 @@ impl Flight {
     }
 
     pub(super) fn append(&self) -> Effect {
-        Effect::Append {
+        Effect::Append(Attempt {
             number: self.record.number,
             attempt: self.attempt,
             append: Append {
@@ -51,7 +51,7 @@ impl Flight {
                 expected: self.record.previous.sequence,
                 bytes: self.bytes.clone(),
             },
-        }
+        })
     }
 
     /// Sends it once more: the same bytes behind the same fence.

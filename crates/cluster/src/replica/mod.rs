@@ -35,7 +35,7 @@ mod flight;
 mod follow;
 mod settle;
 
-pub use events::{Effect, Event, Plan, PlanNumber, PlanOutcome};
+pub use events::{Attempt, Effect, Event, Plan, PlanNumber, PlanOutcome};
 
 use super::commit_log::MessageId;
 use super::record::{LaneIdentity, Record, Writer};
@@ -185,14 +185,9 @@ impl Replica {
     }
 
     fn plan(&mut self, plan: Plan, effects: &mut Vec<Effect>) {
-        let Plan {
-            number: plan,
-            term,
-            clock_ms,
-            commit,
-        } = plan;
+        let (plan, asked) = (plan.number, plan);
         let mut not_taken = |outcome| effects.push(Effect::Settle { plan, outcome });
-        if self.term() != Some(term) {
+        if self.term() != Some(asked.term) {
             return not_taken(PlanOutcome::NotLeading);
         }
         let record = Record {
@@ -202,8 +197,8 @@ impl Replica {
             previous: self.position,
             writer: self.writer,
             number: self.next_number,
-            stamp_ms: clock_ms.max(self.stamp_ms),
-            commit,
+            stamp_ms: asked.clock_ms.max(self.stamp_ms),
+            commit: asked.commit,
         };
         let Some(bytes) = record.encode() else {
             return not_taken(PlanOutcome::TooLarge);

@@ -43,18 +43,15 @@ impl Replica {
     }
 
     pub(super) fn looked(&mut self, sequence: u64, found: Found, effects: &mut Vec<Effect>) {
-        let is_unverified = matches!(
-            self.leadership,
-            Leadership::Taking {
-                is_verified: false,
-                ..
-            }
-        );
         if sequence == self.position.sequence {
             self.looked_at_position(found, effects);
         } else if let Some(awaited) = self.awaited().filter(|it| it.sequence == sequence) {
             self.looked_for_awaited(awaited, found, effects);
-        } else if is_unverified {
+        } else if let Leadership::Taking {
+            is_verified: false,
+            ..
+        } = self.leadership
+        {
             // The record that was in flight has been found meanwhile.
             self.look_at_position(effects);
         }

@@ -503,15 +503,11 @@ impl Simulation {
     fn carry_out(&mut self, by: Sender, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Append {
-                    number,
-                    attempt,
-                    append,
-                } => self.under_way.push(Message::Append {
+                Effect::Append(asked) => self.under_way.push(Message::Append {
                     from: by,
-                    number,
-                    attempt,
-                    append,
+                    number: asked.number,
+                    attempt: asked.attempt,
+                    append: asked.append,
                 }),
                 Effect::Read => self.under_way.push(Message::Read(by)),
                 Effect::Look(sequence) => self.under_way.push(Message::Look(by, sequence)),

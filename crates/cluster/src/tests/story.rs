@@ -44,11 +44,7 @@ impl Story {
         while let Some(event) = events.pop() {
             for effect in self.replica.handle(event) {
                 match effect {
-                    Effect::Append {
-                        number,
-                        attempt,
-                        append,
-                    } => self.appends.push((number, attempt, append)),
+                    Effect::Append(it) => self.appends.push((it.number, it.attempt, it.append)),
                     Effect::Read => events.push(self.all_of(log)),
                     Effect::Look(sequence) => events.push(Event::Looked {
                         sequence,
