@@ -16,7 +16,7 @@ pub use inspector::{Fault, Inspector};
 use crate::page::{FilterId, Ordinal};
 use crate::store::kv::Column;
 use crate::store::{Due, Garbage, PageStore, Result, StoreError, redo};
-use pages::{Compared, FIRST_PAGE, SliceBounds, compare, page_of};
+use pages::{FIRST_PAGE, SliceBounds, compare, page_of};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -190,16 +190,11 @@ fn check_pages(
 ) -> Result {
     let (view, mut from) = (store.snapshot(), Some(FIRST_PAGE));
     while let Some(first) = from {
-        let Compared {
-            filters,
-            items,
-            pages,
-            next,
-        } = compare(&view, first, SLICE, inspector)?;
-        findings.filters += filters;
-        findings.items = findings.items.saturating_add(items);
-        findings.pages += pages;
-        from = next;
+        let compared = compare(&view, first, SLICE, inspector)?;
+        findings.filters += compared.filters;
+        findings.items = findings.items.saturating_add(compared.items);
+        findings.pages += compared.pages;
+        from = compared.next;
     }
     Ok(())
 }
@@ -227,8 +222,7 @@ fn check_names(store: &PageStore, inspector: &mut dyn Inspector) -> Result {
                 return Ok(());
             }
             if let Err(error) = found {
-                let filter = Some(name);
-                inspector.fault(Fault::new(filter, error));
+                inspector.fault(Fault::new(Some(name), error));
             }
         }
     }

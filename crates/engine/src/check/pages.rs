@@ -148,16 +148,14 @@ impl Slice {
                     }
                 };
                 if let Err(error) = see_that_its_name_leads_to(view, &stored) {
-                    let filter = Some(stored.name.clone());
-                    inspector.fault(Fault::new(filter, error));
+                    inspector.fault(Fault::new(Some(stored.name.clone()), error));
                 }
                 match slice.add(&stored, ordinal, bounds) {
                     Ok(ControlFlow::Continue(())) => {}
                     Ok(ControlFlow::Break(())) => return Ok(slice),
                     Err(error) => {
                         slice.undescribed.insert(id);
-                        let filter = Some(stored.name);
-                        inspector.fault(Fault::new(filter, error));
+                        inspector.fault(Fault::new(Some(stored.name), error));
                     }
                 }
             }
@@ -321,24 +319,18 @@ impl Comparison<'_> {
         error: StoreError,
     ) -> ControlFlow<()> {
         let mut is_found = false;
-        let concerned = self
-            .slice
-            .described
-            .iter_mut()
-            .filter(|((id, ordinal), sub)| {
-                let first = page_of(*id, *ordinal);
-                let behind = PageId {
-                    page: PageIndex(sub.layout.pages()),
-                    ..first
-                };
-                first < pages.end && behind > pages.start
-            });
-        let concerned: Vec<(PageId, u32)> = concerned
-            .map(|(&(id, ordinal), sub)| {
+        let mut concerned = Vec::new();
+        for (&(id, ordinal), sub) in &mut self.slice.described {
+            let (first, count) = (page_of(id, ordinal), sub.layout.pages());
+            let behind = PageId {
+                page: PageIndex(count),
+                ..first
+            };
+            if first < pages.end && behind > pages.start {
                 sub.is_broken = true;
-                (page_of(id, ordinal), sub.layout.pages())
-            })
-            .collect();
+                concerned.push((first, count));
+            }
+        }
         for (first, count) in concerned {
             let all = (0..count).map(|page| PageId {
                 page: PageIndex(page),
