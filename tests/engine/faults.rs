@@ -4,7 +4,9 @@ use crate::gated::{Failing, GatedStore};
 use crate::memory::MemoryStore;
 use crate::support::{self, add, all_exist, batch, create, engine, exists, items, name, options};
 use cuckood::chain::params::FilterRequest;
-use cuckood::engine::{AddOptions, EngineError, Replace};
+use cuckood::engine::{AddOptions, Engine, EngineError, Replace};
+use cuckood::metrics::Metrics;
+use cuckood::store::PageStore;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -222,16 +224,15 @@ async fn a_batch_over_more_pages_than_the_cache_holds_is_refused_by_name() {
 async fn open_filters_are_bounded_and_closed_ones_come_back() {
     let mut options = options(512);
     options.max_open_filters = 16;
-    let engine = engine(Arc::new(MemoryStore::new()), &options);
+    let store = Arc::new(PageStore::open(Arc::new(MemoryStore::new())).unwrap());
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let engine = Engine::open(store, &options, Arc::clone(&metrics)).unwrap();
     for n in 0..200u64 {
         let filter = format!("filter-{n}");
         create(&engine, &filter, &FilterRequest::default()).await;
         add(&engine, &filter, [n]).await;
-        assert!(
-            engine.open_filters() <= 18,
-            "{} filters are open",
-            engine.open_filters()
-        );
+        let open = metrics.open_filters.get();
+        assert!(open <= 18, "{open} filters are open");
     }
     for n in 0..200u64 {
         assert!(all_exist(&engine, &format!("filter-{n}"), [n]).await);

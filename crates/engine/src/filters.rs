@@ -393,11 +393,6 @@ impl Filters {
         self.has_room()
     }
 
-    /// Resident and open filters, for tests and the gauge.
-    pub(super) fn len(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
-    }
-
     fn shard(&self, name: &FilterName) -> &Shard {
         let index = FixedState::default().hash_one(name.as_str()) as usize % SHARDS;
         let [first, ..] = &self.shards;

@@ -543,11 +543,6 @@ impl Engine {
         self.state.disk.health()
     }
 
-    /// Filters open.
-    pub fn open_filters(&self) -> usize {
-        self.state.filters.len()
-    }
-
     /// Stops taking commands, finishes those taken and checkpoints for some seconds, so
     /// that the next start replays little; or, on a disk that is too full for that, all
     /// of the log.
