@@ -238,17 +238,13 @@ impl Engine {
             Arc::clone(&disk),
             Arc::clone(&metrics),
         ));
+        let share = options.key_share_percent;
+        let lent = |name, bound| Resource::new(name, Kind::Lent, bound, share, &metrics);
         let loader = Arc::new(Loader::new(
             Arc::clone(&store),
             Arc::clone(&cache),
             Arc::clone(&checkpointer),
-            Resource::new(
-                "pinned_pages",
-                Kind::Lent,
-                frames as u64 / 4,
-                options.key_share_percent,
-                &metrics,
-            ),
+            lent("pinned_pages", frames as u64 / 4),
         ));
         let store_work = Arc::new(StoreWork::new(
             Arc::clone(&store),
@@ -270,13 +266,7 @@ impl Engine {
         ));
 
         // The rest is for those who name one filter.
-        let looked_up = Resource::new(
-            "open_filters",
-            Kind::Lent,
-            (options.max_open_filters as u64 / 2).max(1),
-            options.key_share_percent,
-            &metrics,
-        );
+        let looked_up = lent("open_filters", (options.max_open_filters as u64 / 2).max(1));
 
         let recovered = Recovery {
             store: &store,

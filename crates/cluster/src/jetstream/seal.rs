@@ -139,7 +139,9 @@ impl Seals {
         let found = self.try_open(key, revision, value);
         if found.is_none() {
             self.0.refused.fetch_add(1, Ordering::Relaxed);
-            if self.0.seen.lock().is_news(revision) {
+            // Leases and announcements of another key are left for some seconds after pods have
+            // got this one: only what came since this process looks is news.
+            if revision > self.0.seen.lock().began {
                 self.0.news.fetch_add(1, Ordering::Relaxed);
                 self.log(key, revision, Instant::now());
             }
@@ -209,12 +211,6 @@ impl Seen {
         {
             self.past.pop_front();
         }
-    }
-
-    /// Whether somebody wrote it while this process was there: leases and announcements of
-    /// another key are left for some seconds after pods have got this one.
-    fn is_news(&self, revision: u64) -> bool {
-        revision > self.began
     }
 
     /// What a writer must have known at least.

@@ -442,15 +442,10 @@ impl EngineState {
             let from = Some(from.as_str()).filter(|from| !from.is_empty());
             store.list_filters("", from, FILTERS_AT_ONCE)
         };
-        let filters = match run_blocking(list).await {
-            Ok(Ok(filters)) => filters,
-            _ => {
-                // The store says why to the next caller that needs a filter.
-                tracing::warn!(
-                    "compactions that were interrupted wait for their filters to be used"
-                );
-                return None;
-            }
+        let Ok(Ok(filters)) = run_blocking(list).await else {
+            // The store says why to the next caller that needs a filter.
+            tracing::warn!("compactions that were interrupted wait for their filters to be used");
+            return None;
         };
         let mut last = None;
         for stored in filters {
