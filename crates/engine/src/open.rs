@@ -467,8 +467,8 @@ impl Engine {
             self.start_task("staged", staged::run)?;
         }
         // Each on a thread of its own: the one that looks may hang with the disk.
-        let looks: [(&str, fn(&Disk)); 2] = [("disk", Disk::look), ("disk-watch", Disk::watch)];
-        for (name, look) in looks {
+        let looks: [fn(&Disk); 2] = [Disk::look, Disk::watch];
+        for (name, look) in ["disk", "disk-watch"].into_iter().zip(looks) {
             self.start_task(name, move |state, stop| {
                 repeat(state, stop, LOOK_EVERY, |state| {
                     look(&state.disk);

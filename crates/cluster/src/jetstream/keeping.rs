@@ -159,7 +159,9 @@ impl LeaseKeeping {
             Duty::Renew { revision } => {
                 let renewal = self.leases.renew(lease.lane, revision);
                 let renewal = timeout(self.ttl / 4, renewal).await;
-                lease.keeper.renewed(now, renewal.unwrap_or(Renewal::Unknown));
+                lease
+                    .keeper
+                    .renewed(now, renewal.unwrap_or(Renewal::Unknown));
             }
             // It may run out before it is renewed.
             Duty::Rest { until } => return (until - now).min(self.ttl / 8),

@@ -48,8 +48,7 @@ impl Replica {
         } else if let Some(awaited) = self.awaited().filter(|it| it.sequence == sequence) {
             self.looked_for_awaited(awaited, found, effects);
         } else if let Leadership::Taking {
-            is_verified: false,
-            ..
+            is_verified: false, ..
         } = self.leadership
         {
             // The record that was in flight has been found meanwhile.

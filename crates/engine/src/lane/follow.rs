@@ -242,7 +242,9 @@ impl Lane {
             let _ = self.checkpointer.wait_for_images(Duration::ZERO);
         }
         let stored = self.store.filter_by_id(id)?.ok_or_else(absent)?;
-        let open = self.filters.open(&stored_name(id, &stored.name)?, &self.store)?;
+        let open = self
+            .filters
+            .open(&stored_name(id, &stored.name)?, &self.store)?;
         open.filter(|open| open.id == id).ok_or_else(absent)
     }
 

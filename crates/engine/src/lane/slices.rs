@@ -215,10 +215,7 @@ impl Lane {
         match &plan.request.command {
             // Whether its name is still free is asked when it is committed.
             Command::Create(_) => true,
-            _ => {
-                self.filters.is_current(filter)
-                    && Arc::ptr_eq(&filter.view.load_full(), view)
-            }
+            _ => self.filters.is_current(filter) && Arc::ptr_eq(&filter.view.load_full(), view),
         }
     }
 

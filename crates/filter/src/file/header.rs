@@ -219,9 +219,15 @@ impl Header {
         out.extend(pages.iter().flat_map(|it| it.to_le_bytes()));
         let window = self.window.map(|it| it.window);
         put(&mut out, window.map_or(0, Window::seconds).to_le_bytes());
-        put(&mut out, window.map_or(0, Window::resolution_seconds).to_le_bytes());
+        put(
+            &mut out,
+            window.map_or(0, Window::resolution_seconds).to_le_bytes(),
+        );
         put(&mut out, [0; 4]);
-        put(&mut out, self.window.map_or(0, |it| it.current).to_le_bytes());
+        put(
+            &mut out,
+            self.window.map_or(0, |it| it.current).to_le_bytes(),
+        );
         let subs = classic().count() as u32;
         let bucket_size = classic().next().map_or(0, |it| it.0.bucket_size());
         let table_at = if subs > 0 { FIXED_BYTES as u32 } else { 0 };

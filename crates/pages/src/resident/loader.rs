@@ -325,12 +325,14 @@ impl Loader {
         if !own.pages.is_empty() {
             let pages = own.pages.iter().map(|own| own.page);
             let pages: Vec<_> = pages.map(|it| (&**it.table, it.address.page)).collect();
-            read_pages(&self.store, &pages, &mut |at, page| {
-                match own.pages.get(at) {
+            read_pages(
+                &self.store,
+                &pages,
+                &mut |at, page| match own.pages.get(at) {
                     Some(own) => each(own, &page),
                     None => Ok(()),
-                }
-            })?;
+                },
+            )?;
         }
         drop(own);
         for flight in others {

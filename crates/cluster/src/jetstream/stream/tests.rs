@@ -42,7 +42,9 @@ fn a_stream_that_was_changed_so_that_it_could_lose_records_is_refused() {
     for (name, edit) in edits {
         let mut config = founding.config();
         edit(&mut config);
-        let refused = compare(&config, &founding.config()).unwrap_err().to_string();
+        let refused = compare(&config, &founding.config())
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains(&format!("has {name} ")), "{refused}");
     }
 }

@@ -217,7 +217,10 @@ fn counters_stay_with_their_page_and_within_their_share() {
         );
     }
     let held = cache.frames.counter_bytes();
-    assert!(!cache.frames.has_many_counters(), "{held} bytes of counters");
+    assert!(
+        !cache.frames.has_many_counters(),
+        "{held} bytes of counters"
+    );
     assert!(table.resident() < 20, "{} pages", table.resident());
     assert_eq!(
         bytes.get() as u64,

@@ -185,7 +185,8 @@ fn unknown_columns(path: &Path) -> Result<Vec<String>> {
     if !looks_like_data(path).unwrap_or(false) {
         return Ok(Vec::new());
     }
-    let mut names = DB::list_cf(&Options::default(), path).map_err(|error| refused(path, &error))?;
+    let mut names =
+        DB::list_cf(&Options::default(), path).map_err(|error| refused(path, &error))?;
     names.retain(|name| Column::ALL.iter().all(|column| column.name() != name));
     Ok(names)
 }
