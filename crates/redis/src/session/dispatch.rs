@@ -9,13 +9,16 @@ use crate::commands::items::ItemVerb;
 use crate::commands::table::{Keys, Spec, Verb, find};
 use crate::protocol::batch::{Batch, Words};
 use crate::protocol::decode::{Bounds, Dropped};
-use crate::server::listen::polls::{Work, note_work};
+use crate::server::listen::polls::{Work, give_way, note_work};
 use std::time::{Duration, Instant};
 
 /// Words, and bytes of them, of a command that is about no key. What these reply
 /// follows from what they were asked, some of it many times over.
 const MOST_WORDS: usize = 128;
 const MOST_BYTES: usize = 64 << 10;
+
+/// Keys that are looked at before others have the thread.
+const KEYS_AT_ONCE: usize = 4096;
 
 impl Session {
     /// Works on the commands of a batch from one on that can be worked on
@@ -113,7 +116,7 @@ impl Session {
     }
 
     async fn try_one(&mut self, spec: Option<&'static Spec>, words: Words<'_>) -> Result {
-        let checked = self.check(spec, words);
+        let checked = self.check(spec, words).await;
         if checked.is_err()
             && let Some(transaction) = &mut self.transaction
         {
@@ -128,7 +131,7 @@ impl Session {
 
     /// # Errors
     /// There is no such command, or the caller may not send it.
-    fn check(&self, spec: Option<&'static Spec>, words: Words<'_>) -> Result<&'static Spec> {
+    async fn check(&self, spec: Option<&'static Spec>, words: Words<'_>) -> Result<&'static Spec> {
         let is_open = spec.is_some_and(|spec| {
             matches!(
                 spec.verb,
@@ -146,7 +149,10 @@ impl Session {
         if spec.keys == Keys::None && is_long(words) {
             return Err(errors::too_long(spec, MOST_WORDS, MOST_BYTES).into());
         }
-        for key in keys_of(spec, words) {
+        for (at, key) in keys_of(spec, words).enumerate() {
+            if at % KEYS_AT_ONCE == 0 {
+                give_way().await;
+            }
             self.permit_key(key)?;
         }
         Ok(spec)

@@ -256,8 +256,7 @@ impl Session {
     /// The caller's key is for other filters.
     pub(super) fn permit_key(&self, key: &[u8]) -> Result {
         let prefix = self.principal.as_ref().and_then(Principal::prefix);
-        let covers = |key| prefix.is_none_or(|prefix| prefix.covers(key));
-        match covers(&String::from_utf8_lossy(key)) {
+        match prefix.is_none_or(|prefix| prefix.covers(&String::from_utf8_lossy(key))) {
             true => Ok(()),
             false => Err(NO_KEY.into()),
         }
