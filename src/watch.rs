@@ -20,9 +20,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The failure that is reported when reading the files panics.
 const PANICKED: &str = "reading them ended in a panic, which the log shows";
 
-/// What tells one state of a file from another: where it lies, its length, and when it,
-/// and what is said of it, changed.
-type Stamp = ([u64; 3], [(i64, i64); 2]);
+/// What tells one state of a file from another.
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
 
 /// Files that belong together.
 pub struct FileWatcher {
@@ -119,10 +125,13 @@ fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
         .map(|file| {
             // Of what a link leads to.
             let metadata = std::fs::metadata(file).ok()?;
-            let place = [metadata.dev(), metadata.ino(), metadata.len()];
-            let modified = (metadata.mtime(), metadata.mtime_nsec());
-            let changed = (metadata.ctime(), metadata.ctime_nsec());
-            Some((place, [modified, changed]))
+            Some(Stamp {
+                device: metadata.dev(),
+                inode: metadata.ino(),
+                bytes: metadata.len(),
+                modified: (metadata.mtime(), metadata.mtime_nsec()),
+                changed: (metadata.ctime(), metadata.ctime_nsec()),
+            })
         })
         .collect()
 }
