@@ -100,18 +100,22 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
             fields,
             only_new,
         } => {
-            let answer = create(&filters.server, key, fields, *only_new).await?;
+            let existing = match only_new {
+                true => Existing::Refused,
+                false => Existing::Kept,
+            };
+            let answer = create(&filters.server, key, fields, existing).await?;
             filters.show(&answer, out)
         }
         FilterCommand::Info { key } => {
             let key = key.as_deref().unwrap_or_default();
-            let asked = filters.ask(|remote| remote.request(Method::GET, &["filters", key]));
-            filters.show(&asked.await?, out)
+            filters.describe(key, out).await
         }
         FilterCommand::Rm { keys } => filters.remove(keys).await,
         FilterCommand::Expire { key, after } => {
             let fields = json!({"ttl_seconds": after.0});
-            let answer = change(&filters.server, Method::PATCH, key, &fields, false).await?;
+            let kept = Existing::Kept;
+            let answer = change(&filters.server, Method::PATCH, key, &fields, kept).await?;
             filters.show(&answer, out)
         }
         FilterCommand::Dump { key, file } => {
@@ -171,26 +175,33 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
     }
 }
 
-/// Creates a filter; its description. One that exists is refused with `only_new`;
-/// otherwise it is as good as created, if it has these parameters.
+/// What becomes of a filter that exists when it is to be created.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Existing {
+    /// It is as good as created, if it has these parameters.
+    Kept,
+    Refused,
+}
+
+/// Creates a filter; its description.
 pub(super) async fn create(
     server: &PatientRemote,
     key: &str,
     fields: &[Field],
-    only_new: bool,
+    existing: Existing,
 ) -> Result<Vec<u8>> {
     let fields = fields.iter().map(|it| (it.name.clone(), it.value.clone()));
     let fields: Map<String, Value> = fields.collect();
-    change(server, Method::PUT, key, &fields.into(), only_new).await
+    change(server, Method::PUT, key, &fields.into(), existing).await
 }
 
-/// Changes what a filter is, with `only_new` if there is none so far; its description.
+/// Changes what a filter is; its description.
 async fn change(
     server: &PatientRemote,
     method: Method,
     key: &str,
     fields: &Value,
-    only_new: bool,
+    existing: Existing,
 ) -> Result<Vec<u8>> {
     let idempotency_key = fresh_key()?;
     let change = |remote: &Remote| {
@@ -199,9 +210,9 @@ async fn change(
             .header(CONTENT_TYPE, "application/json")
             .body(fields.to_string());
         let request = server.once(request, &idempotency_key);
-        match only_new {
-            true => request.header(IF_NONE_MATCH, "*"),
-            false => request,
+        match existing {
+            Existing::Refused => request.header(IF_NONE_MATCH, "*"),
+            Existing::Kept => request,
         }
     };
     let answer = server.send(change).await?;
@@ -237,6 +248,13 @@ impl Filters {
                 return Ok(Verdict::Yes);
             }
         }
+    }
+
+    async fn describe(&self, key: &str, out: &mut dyn Write) -> Result<Verdict> {
+        let answer = self
+            .ask(|remote| remote.request(Method::GET, &["filters", key]))
+            .await?;
+        self.show(&answer, out)
     }
 
     async fn remove(&self, keys: &[String]) -> Result<Verdict> {
