@@ -27,7 +27,8 @@ impl FilterName {
     /// # Errors
     /// Says which character or length is refused.
     pub fn parse(text: &str) -> Result<FilterName, InvalidName> {
-        FilterName::of(text.to_owned())
+        check(text)?;
+        Ok(FilterName(text.to_owned()))
     }
 
     /// [`parse`](Self::parse), keeping the text.
@@ -35,14 +36,8 @@ impl FilterName {
     /// # Errors
     /// As there.
     pub fn of(text: String) -> Result<FilterName, InvalidName> {
-        let problem = match text.chars().find(|c| !c.is_ascii_graphic()) {
-            _ if text.is_empty() => "is empty".to_owned(),
-            _ if text.len() > MAX_NAME_LENGTH => format!("has {} bytes", text.len()),
-            Some(refused) => format!("has {refused:?}"),
-            None if matches!(text.as_str(), "." | "..") => format!("is {text}"),
-            None => return Ok(FilterName(text)),
-        };
-        Err(InvalidName { problem })
+        check(&text)?;
+        Ok(FilterName(text))
     }
 
     /// Whether the name of a filter can start so.
@@ -54,6 +49,20 @@ impl FilterName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Nothing is looked at of a text that is far too long.
+fn check(text: &str) -> Result<(), InvalidName> {
+    let problem = match text {
+        "" => "is empty".to_owned(),
+        _ if text.len() > MAX_NAME_LENGTH => format!("has {} bytes", text.len()),
+        "." | ".." => format!("is {text}"),
+        _ => match text.chars().find(|c| !c.is_ascii_graphic()) {
+            Some(refused) => format!("has {refused:?}"),
+            None => return Ok(()),
+        },
+    };
+    Err(InvalidName { problem })
 }
 
 impl fmt::Display for FilterName {
