@@ -293,7 +293,11 @@ impl Engine {
             clock.go_on_from(&shared.time);
         }
         tell_what_ended_meanwhile(&store, &clock, &metrics)?;
-        let ([retry_bytes, imports], retry_ends) = kept_shares(options, &store, &metrics)?;
+        let KeptShares {
+            retry_bytes,
+            retry_ends,
+            imports,
+        } = kept_shares(options, &store, &metrics)?;
         let imports = Imports::new(Arc::clone(&store), Arc::clone(&metrics), imports);
         let idempotent_writes = IdempotentWrites::new(
             Arc::clone(&store),
@@ -570,10 +574,15 @@ impl Engine {
     }
 }
 
-/// What callers may have kept, by API key: bytes of answers for retries, and records of
-/// imports. With it, when those answers end; see
-/// [`SideRecordTotals`](crate::store::SideRecordTotals).
-type KeptShares = ([Resource<Arc<str>>; 2], RetryEnds);
+/// What callers may have kept, by API key.
+struct KeptShares {
+    /// Bytes of answers for retries.
+    retry_bytes: Resource<Arc<str>>,
+    /// When these end; see [`SideRecordTotals`](crate::store::SideRecordTotals).
+    retry_ends: RetryEnds,
+    /// Records of imports.
+    imports: Resource<Arc<str>>,
+}
 
 /// What may be kept; what the store holds is accounted for.
 fn kept_shares(
@@ -593,5 +602,9 @@ fn kept_shares(
     // The rest is nobody's.
     retry_bytes.note(None, retry_bytes.held(), totals.retry_bytes);
     imports.note(None, imports.held(), totals.imports);
-    Ok(([retry_bytes, imports], totals.retry_ends))
+    Ok(KeptShares {
+        retry_bytes,
+        retry_ends: totals.retry_ends,
+        imports,
+    })
 }

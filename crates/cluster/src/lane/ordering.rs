@@ -35,6 +35,7 @@ impl Apply for SettledRecords {
     fn apply(&mut self, position: Position, record: &Record) {
         self.records.push_back(Settled {
             position: LanePosition {
+                epoch: record.epoch,
                 stamp_ms: record.stamp_ms,
                 ..self.membership.to_store(position)
             },
