@@ -35,7 +35,7 @@ const REPLY_BYTES: usize = 24;
 /// Replies, or entries of a list, that are written before others have the thread.
 const ENTRIES_AT_ONCE: usize = 4096;
 
-/// Groups that are worked on at once. What tokio lets a task do in a poll is used up by
+/// Groups of questions that are worked on at once. What tokio lets a task do in a poll is used up by
 /// 128 waits: all beyond would be polled in vain, again and again.
 const GROUPS_AT_ONCE: usize = 64;
 
@@ -312,7 +312,12 @@ impl Session {
             return Ok(vec![group.work(&engine, transfers, bytes).await]);
         }
         let mut done = Vec::with_capacity(run.groups.len());
-        for some in run.groups.chunks(GROUPS_AT_ONCE) {
+        // Changes of many filters share commits.
+        let at_once = match is_change {
+            true => run.groups.len().max(1),
+            false => GROUPS_AT_ONCE,
+        };
+        for some in run.groups.chunks(at_once) {
             let working = some.iter().map(async |group| {
                 // Each may be done at once.
                 give_way().await;
