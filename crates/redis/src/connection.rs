@@ -166,15 +166,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                 }
                 Decoded::Incomplete => {
                     self.flush().await?;
+                    if !self.hold() {
+                        // What came of it is forgotten before more is read.
+                        continue;
+                    }
                     if self.decoder.takes_long_to_grow() {
                         let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new());
+                        let held = self.held.take();
                         let growing = tokio::task::spawn_blocking(move || {
                             decoder.room();
-                            decoder
+                            (decoder, held)
                         });
-                        self.decoder = growing.await.map_err(|_| Silent)?;
+                        (self.decoder, self.held) = growing.await.map_err(|_| Silent)?;
                     }
-                    self.hold();
                     let has_ended = !self.read(first, &mut stopped).await?;
                     if has_ended && !self.decoder.is_within_command() {
                         // Nobody asked for anything that could be refused.
@@ -201,13 +205,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
         }
     }
 
-    /// Holds memory for what the command under way takes, or has it dropped.
-    fn hold(&mut self) {
+    /// Holds memory for what the command under way takes; `false`: there is none, and it
+    /// is dropped.
+    fn hold(&mut self) -> bool {
         let bytes = self.decoder.memory();
         if bytes <= FREE_BYTES {
             // One that is dropped may have held more.
             self.held = None;
-            return;
+            return true;
         }
         let bodies = &self.service.app.admission.bodies;
         let bytes = bytes.min(bodies.bound());
@@ -216,6 +221,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
             self.decoder.drop_command(Dropped::NoMemory);
             self.held = None;
         }
+        // Between two commands there is nothing that could be dropped.
+        held.is_ok() || self.decoder.memory() > 0
     }
 
     /// Reads on; `false`: it is over with the key of the caller.

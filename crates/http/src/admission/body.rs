@@ -91,9 +91,9 @@ pub(crate) async fn read_up_to(
             joined.extend_from_slice(&std::mem::take(&mut first));
         }
         if joined.capacity() < size && joined.len() > GROWN_IN_PLACE_BYTES {
-            joined = tokio::task::spawn_blocking(move || {
+            (joined, memory) = tokio::task::spawn_blocking(move || {
                 joined.reserve(joined.len());
-                joined
+                (joined, memory)
             })
             .await?;
         }

@@ -201,10 +201,13 @@ impl Decoder {
 
     /// Bytes of memory that the command under way takes, those included that may
     /// come next.
-    pub(crate) fn memory(&mut self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let places = self.arguments.capacity() * size_of::<Range<usize>>();
         match self.dropping {
-            None => self.room().capacity() + places,
+            None => {
+                let wanted = self.input.len() + self.missing_room();
+                self.input.capacity().max(wanted) + places
+            }
             Some(_) => 0,
         }
     }

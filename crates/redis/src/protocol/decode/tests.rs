@@ -151,6 +151,26 @@ fn what_is_dropped_keeps_no_memory() {
 }
 
 #[test]
+fn room_for_a_large_word_is_known_to_take_long_before_it_is_made() {
+    let bytes = written(&[vec![vec![b'x'; 8 << 20]]]);
+    let bounds = Bounds::of_known(1, bytes.len());
+    let mut decoder = Decoder::new();
+    let mut grown = 0;
+    for piece in bytes[..bytes.len() - 1].chunks(READ_BYTES) {
+        if decoder.takes_long_to_grow() {
+            let told = decoder.memory();
+            assert!(decoder.room().capacity() >= decoder.input.len() + READ_BYTES);
+            assert!(told > decoder.input.len() && !decoder.takes_long_to_grow());
+            grown += 1;
+        }
+        decoder.room().extend_from_slice(piece);
+        decoder.note_read(piece.len());
+        assert_eq!(decoder.decode(&bounds, 10), Decoded::Incomplete);
+    }
+    assert!((2..10).contains(&grown), "{grown}");
+}
+
+#[test]
 fn a_command_for_which_there_is_no_memory_is_dropped_from_where_it_is() {
     let bytes = written(&[
         vec![b"a".to_vec(), vec![b'x'; 500], b"b".to_vec()],
