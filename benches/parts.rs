@@ -308,7 +308,7 @@ fn kick(seed: u64, percent: u64) -> Result<(), Box<dyn Error>> {
         println!("\n**Kick search at {percent} %**: {share:.6} of the items need one");
         return Ok(());
     }
-    let mut search = KickSearch::new();
+    let mut search = KickSearch::default();
     let (mut looked, mut moved) = (0, 0);
     let homeless = &homeless;
     let contenders = vec![

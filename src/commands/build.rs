@@ -152,7 +152,7 @@ fn fill(
 ) -> Result<(Chain, Pages), Failure> {
     let mut pages = Pages::default();
     pages.note_grown(&chain);
-    let mut search = KickSearch::new();
+    let mut search = KickSearch::default();
     let hasher = chain.hash_id().hasher();
     let mut planner = Planner::on(pages, chain, &mut search);
     thread::scope(|scope| {

@@ -190,7 +190,7 @@ impl Where {
     /// [`EngineError::RowRefused`]: the filter does not know an attribute or a label.
     pub(super) fn test(&self, mut codec: RowCodec) -> Result<RowTest> {
         let attributes = codec.attributes().clone();
-        let mut test = codec.test();
+        let mut test = RowTest::default();
         for (name, labels) in &self.0 {
             let place = |label| RowPlace::Where {
                 attribute: name.clone(),

@@ -104,7 +104,7 @@
 //!     pages: &mut Pages,
 //!     work: impl FnOnce(&mut Planner<'_, OverlaidPages<'_, Pages>>) -> Option<T>,
 //! ) -> (T, Plan) {
-//!     let (pending, mut search) = (Overlay::new(), KickSearch::new());
+//!     let (pending, mut search) = (Overlay::default(), KickSearch::default());
 //!     let input = PlanInput {
 //!         chain: chain.clone(),
 //!         pending: &pending,

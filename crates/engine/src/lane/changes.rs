@@ -33,7 +33,7 @@ impl PlannedFilter {
             chain: view.chain.clone(),
             fresh_from: view.tables.len() as u32,
             view,
-            overlay: Overlay::new(),
+            overlay: Overlay::default(),
             dropped: Vec::new(),
             futile: filter.futile_searches(),
         }

@@ -22,7 +22,7 @@ pub struct PageAddress {
 }
 
 /// A word of 64 bits on a page of the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WordAddress {
     /// Position of the sub-filter, 0 = oldest.
     pub sub: u32,
@@ -58,13 +58,6 @@ impl PageAddress {
 }
 
 impl WordAddress {
-    /// The first word of a chain, for arrays that are filled later.
-    pub(super) const NOWHERE: WordAddress = WordAddress {
-        sub: 0,
-        page: 0,
-        word: 0,
-    };
-
     /// The page it lies on.
     #[inline]
     pub fn on(self) -> PageAddress {

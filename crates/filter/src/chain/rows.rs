@@ -49,11 +49,6 @@ impl RowCodec {
         Some(hash.low() as u32 & ((1 << bits) - 1))
     }
 
-    /// A condition that nothing is asked of yet: all rows meet it.
-    pub fn test(&self) -> RowTest {
-        RowTest { sets: Vec::new() }
-    }
-
     /// Adds to a condition that an attribute, by its position, has one of some
     /// labels.
     ///
@@ -80,8 +75,8 @@ impl RowCodec {
 }
 
 /// A condition that a row meets or not: for some attributes the codes that will do,
-/// as bit sets. All of them must be met by one row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// as bit sets. All of them must be met by one row; if there are none, every row meets it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowTest {
     sets: Vec<CodeSet>,
 }

@@ -134,7 +134,7 @@ pub fn union<E: From<UnionError>>(
     let (chain, pages) = base;
     chain.may_unite(other)?;
     let layout = *other.table().ok_or(UnionError::Classic)?.layout();
-    let mut search = KickSearch::new();
+    let mut search = KickSearch::default();
     let mut planner = Planner::on(pages, chain, &mut search);
     let (mut new, mut told) = (0, Told::of(&layout));
     for number in 0..layout.pages() {

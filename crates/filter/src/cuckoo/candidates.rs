@@ -2,7 +2,7 @@
 //! where a bucket lies.
 
 /// Position of a bucket within its sub-filter, 0-based.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BucketIndex(pub u64);
 
 /// What a slot holds of an item: 1 to 2^width - 1, since 0 is the empty slot.

@@ -111,11 +111,6 @@ struct Node {
 }
 
 impl KickSearch {
-    /// Memory for searches; nothing is searched yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Searches from the candidate buckets of an item, for a path of at most
     /// `max_path` kick-outs, as far as `bounds` allow: one add is bounded work,
     /// whatever path length was asked for. Returns the slot that is free for the

@@ -50,7 +50,7 @@ impl ResidentFilter {
         let mut filter = ResidentFilter {
             chain,
             pages: Pages::default(),
-            search: KickSearch::new(),
+            search: KickSearch::default(),
         };
         filter.pages.note_grown(&filter.chain);
         filter
@@ -222,7 +222,7 @@ impl ResidentFilter {
         &mut self,
         work: impl FnOnce(&mut OverlaidPlanner<'_>) -> Option<T>,
     ) -> (Option<T>, Option<Plan>) {
-        let pending = Overlay::new();
+        let pending = Overlay::default();
         let input = PlanInput {
             chain: self.chain.clone(),
             pending: &pending,

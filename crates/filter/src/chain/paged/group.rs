@@ -86,8 +86,8 @@ impl<D: Draft> PagePlanner<'_, D> {
         until: u64,
         results: &mut [Option<AddResult>; GROUP],
     ) -> usize {
-        let mut candidates = [[Candidate::NOWHERE; 2]; GROUP];
-        let mut words = [[WordAddress::NOWHERE; 2]; GROUP];
+        let mut candidates = [[Candidate::default(); 2]; GROUP];
+        let mut words = [[WordAddress::default(); 2]; GROUP];
         let mut asked = 0;
         for ((&hash, candidates), words) in items.iter().zip(&mut candidates).zip(&mut words) {
             *candidates = layout.candidates(hash);

@@ -145,7 +145,7 @@ pub(super) fn filter(request: FilterRequest) -> Filter {
     Filter {
         chain: Chain::new(params, HashKey([0x5a; 16]), 0).unwrap(),
         pages: Pages::default(),
-        search: KickSearch::new(),
+        search: KickSearch::default(),
     }
 }
 
@@ -155,7 +155,7 @@ impl Filter {
         &mut self,
         work: impl FnOnce(&mut Planner<'_, OverlaidPages<'_, Pages>>) -> T,
     ) -> (T, Option<PlanStats>) {
-        let pending = Overlay::new();
+        let pending = Overlay::default();
         let input = PlanInput {
             fresh_from: self.chain.sub_filter_count() as u32,
             chain: self.chain.clone(),

@@ -44,7 +44,7 @@ impl<'a, P> OverlaidPages<'a, P> {
     /// sub-filters from `fresh_from` on are 0 where no change waits.
     pub(in crate::chain) fn new(pending: &'a Overlay, fresh_from: u32, pages: &'a mut P) -> Self {
         OverlaidPages {
-            overlay: Overlay::new(),
+            overlay: Overlay::default(),
             pending,
             fresh_from,
             pages,

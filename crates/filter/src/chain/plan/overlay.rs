@@ -71,11 +71,6 @@ pub(super) enum PageWrite {
 }
 
 impl Overlay {
-    /// No change yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Makes room for so many words and pages more.
     pub(super) fn reserve(&mut self, words: usize) {
         self.reserve_pages(words);

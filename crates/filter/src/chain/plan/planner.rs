@@ -218,7 +218,7 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// asked for together.
     #[inline]
     pub fn expect(&mut self, items: &[ItemHash]) {
-        let mut words = [[WordAddress::NOWHERE; 2]; GROUP];
+        let mut words = [[WordAddress::default(); 2]; GROUP];
         let newest = self.chain.open() - 1;
         if let Some(table) = self.chain.table() {
             let layout = table.layout();

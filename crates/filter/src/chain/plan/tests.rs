@@ -295,7 +295,7 @@ fn commands_to_a_full_filter_make_a_few_searches_each_until_something_is_deleted
         // Commands of 16 items, as a caller with little at a time sends them.
         let mut futile = FutileSearches::default();
         let mut command = |it: &mut Filter, deleted: Option<u64>| {
-            let nothing = Overlay::new();
+            let nothing = Overlay::default();
             let input = PlanInput {
                 fresh_from: it.chain.sub_filter_count() as u32,
                 chain: it.chain.clone(),
@@ -365,7 +365,7 @@ fn a_filter_that_may_grow_never_counts_as_full() {
 fn over_pending(request: FilterRequest) {
     let mut one = filter(request.clone());
     let mut two = filter(request);
-    let mut pending = Overlay::new();
+    let mut pending = Overlay::default();
     let mut chain = two.chain.clone();
     for n in 0..6_000 {
         let item = if n % 5 == 0 { n % 3 } else { n };
@@ -612,7 +612,7 @@ proptest! {
                 results
             });
 
-            let nothing = Overlay::new();
+            let nothing = Overlay::default();
             let mut chain = sliced.chain.clone();
             let (mut partial, mut results) = (PartialPlan::default(), Vec::new());
             let plan = loop {

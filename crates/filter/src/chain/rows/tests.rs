@@ -80,7 +80,7 @@ proptest! {
             Ok(count) => format!("{:x}", number as usize % count),
             Err(_) => number.to_string(),
         };
-        let mut test = codec.test();
+        let mut test = RowTest::default();
         let mut sets: Vec<(usize, HashSet<String>)> = Vec::new();
         // Of an attribute with an empty list nothing is asked.
         for (at, numbers) in listed.iter().take(codes.len()).enumerate() {
@@ -122,7 +122,7 @@ fn equal_labels_of_two_hashed_attributes_have_codes_of_their_own() {
 #[test]
 fn an_unknown_label_of_a_condition_is_named_by_its_position() {
     let mut codec = codec(&[Ok(3)]).unwrap();
-    let mut test = codec.test();
+    let mut test = RowTest::default();
     let labels = ["1", "0", "3"].map(str::to_owned);
     assert_eq!(codec.require(&mut test, 0, &labels), Err(2));
 }

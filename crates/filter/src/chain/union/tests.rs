@@ -73,7 +73,7 @@ impl Filter {
     }
 
     fn worked(&self, work: impl FnOnce(&mut Planner<'_, Pages>)) -> Filter {
-        let mut search = KickSearch::new();
+        let mut search = KickSearch::default();
         let mut planner = Planner::on(self.loaded(), self.chain.clone(), &mut search);
         work(&mut planner);
         let (chain, pages, _) = planner.into_parts();
@@ -320,7 +320,7 @@ fn counts_double_until_they_can_be_counted_no_more() {
         (table.counted, table.items) = (table.counted + left, table.items + left);
         let mut pages = Pages::default();
         pages.note_grown(&it.chain);
-        let mut search = KickSearch::new();
+        let mut search = KickSearch::default();
         let mut planner = Planner::on(pages, it.chain.clone(), &mut search);
         let page = more.page(0).unwrap();
         let page = OtherPage::of(more.chain.table().unwrap().layout(), 0, &page);

@@ -52,7 +52,7 @@ struct Filled {
 
 /// Adds until the first failure; checks every kick-out.
 fn fill(layout: Classic, seed: u64, max_path: u16) -> Filled {
-    let (mut slots, mut search) = (Slots::of(layout), KickSearch::new());
+    let (mut slots, mut search) = (Slots::of(layout), KickSearch::default());
     let mut filled = Filled::default();
     for n in 0u64.. {
         let word = |seed| u128::from(murmur64a(&n.to_le_bytes(), seed));
@@ -105,7 +105,7 @@ fn a_search_among_full_buckets_of_255_slots_is_bounded() {
     for (slot, number) in slots.held.iter_mut().zip(0u32..) {
         *slot = 1 + number % 255;
     }
-    let mut search = KickSearch::new();
+    let mut search = KickSearch::default();
     let candidates = [BucketIndex(0), BucketIndex(9)].into_iter();
     let found = search.find(candidates, SEARCH, u16::MAX, &mut slots);
     assert_eq!(found, None);

@@ -31,7 +31,7 @@ pub const WIDE_SEARCH: SearchBounds = SearchBounds {
 };
 
 /// Where an item may lie, and what a slot holds there if it is added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
     /// The bucket.
     pub bucket: BucketIndex,
@@ -39,15 +39,6 @@ pub struct Candidate {
     pub level: u8,
     /// The slot.
     pub slot: u32,
-}
-
-impl Candidate {
-    /// Of no item, for arrays that are filled later.
-    pub const NOWHERE: Candidate = Candidate {
-        bucket: BucketIndex(0),
-        level: 0,
-        slot: 0,
-    };
 }
 
 impl Paged {

@@ -87,7 +87,7 @@ enum Command {
 
 /// Plans commands, again and again until all pages that they need were loaded.
 fn plan(commands: &[Command], chain: &Chain, pending: &Overlay, published: &mut Published) -> Plan {
-    let mut search = KickSearch::new();
+    let mut search = KickSearch::default();
     for _ in 0..200 {
         let input = PlanInput {
             chain: chain.clone(),
@@ -135,7 +135,7 @@ fn plans_over_overlays_change_what_they_would_change_at_once() {
         let (mut list, mut next): (Vec<(u64, u32)>, u64) = (Vec::new(), 0);
         let (mut splits, mut merges) = (0, 0);
         for round in 0..24 {
-            let mut pending = Overlay::new();
+            let mut pending = Overlay::default();
             for _ in 0..3 {
                 // Grows for eight rounds, then shrinks, then grows again.
                 let adds_in_10 = if (8..16).contains(&round) { 1 } else { 9 };
@@ -212,7 +212,7 @@ fn plan_adds(
         pages: pages.map(|it| filter.page(it).unwrap()).collect(),
         ..Published::default()
     };
-    let (mut search, pending) = (KickSearch::new(), Overlay::new());
+    let (mut search, pending) = (KickSearch::default(), Overlay::default());
     let input = PlanInput {
         chain: filter.filter.chain().clone(),
         pending: &pending,

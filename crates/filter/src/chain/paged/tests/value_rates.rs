@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::chain::params::{Attributes, Codes};
-use crate::chain::rows::RowCodec;
+use crate::chain::rows::{RowCodec, RowTest};
 
 /// What was found of what was asked, beside what the formula says.
 /// Foreign values come several at once, `each`.
@@ -126,7 +126,7 @@ impl OfRows {
         let mut found = 0;
         for item in items {
             if self.filter.filter.exists(hash(item)) {
-                let (labels, mut test) = (listed(item), self.codec.test());
+                let (labels, mut test) = (listed(item), RowTest::default());
                 self.codec.require(&mut test, attribute, &labels).unwrap();
                 let has_row = |planner: &mut Planner<'_, Pages>| planner.has_row(hash(item), &test);
                 found += u64::from(self.filter.work(has_row));

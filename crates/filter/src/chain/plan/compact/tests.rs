@@ -215,7 +215,7 @@ fn what_a_slice_does_does_not_depend_on_what_was_at_hand() {
         let mut cold = Filter {
             chain: warm.chain.clone(),
             pages: warm.pages.clone(),
-            search: crate::cuckoo::kick::KickSearch::new(),
+            search: crate::cuckoo::kick::KickSearch::default(),
         };
         warm.chain.begin_compaction(1.0);
         cold.chain.begin_compaction(1.0);

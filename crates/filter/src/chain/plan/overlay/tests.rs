@@ -21,7 +21,7 @@ fn write(overlay: &mut Overlay, at: WordAddress, value: u64, lane: u16) {
 
 #[test]
 fn counters_are_put_in_order_by_page_and_count_like_words() {
-    let mut overlay = Overlay::new();
+    let mut overlay = Overlay::default();
     let pages = [4, 0, 2].map(|page| PageAddress { sub: 0, page });
     for (page, class) in pages
         .into_iter()
@@ -54,7 +54,7 @@ fn counters_are_put_in_order_by_page_and_count_like_words() {
 
 /// An overlay with a word on each of so many pages.
 fn of_pages(pages: u32) -> Overlay {
-    let mut overlay = Overlay::new();
+    let mut overlay = Overlay::default();
     overlay.reserve(pages as usize);
     for page in 0..pages {
         write(
@@ -102,7 +102,7 @@ fn a_spare_overlay_is_as_good_as_a_new_one() {
             1,
         );
     }
-    let mut new = Overlay::new();
+    let mut new = Overlay::default();
     for page in (100..500).rev() {
         write(
             &mut new,
@@ -122,7 +122,7 @@ fn a_spare_overlay_is_as_good_as_a_new_one() {
 fn spare_overlays_take_no_more_memory_than_is_said() {
     let mut spare = SpareOverlays::default();
     // One without memory, and one with too much of it, are of no use.
-    spare.give_back(Overlay::new());
+    spare.give_back(Overlay::default());
     spare.give_back(of_pages(SpareOverlays::KEPT_ROOM as u32 + 1));
     assert_eq!(spare.0.len(), 0);
     for _ in 0..SpareOverlays::KEPT + 3 {
@@ -139,7 +139,7 @@ fn spare_overlays_take_no_more_memory_than_is_said() {
 
 #[test]
 fn room_for_nothing_is_room_to_look_for_a_page() {
-    let mut overlay = Overlay::new();
+    let mut overlay = Overlay::default();
     overlay.reserve(0);
     assert_eq!(overlay.page(PageAddress { sub: 0, page: 0 }), None);
     write(
@@ -165,7 +165,7 @@ proptest! {
         pages in prop_oneof![1u32..6, 6u32..200],
         spread in prop_oneof![Just(1u32), Just(1_000), Just(20_000_000)],
     ) {
-        let (mut model, mut overlay, mut later) = (Model::new(), Overlay::new(), Overlay::new());
+        let (mut model, mut overlay, mut later) = (Model::new(), Overlay::default(), Overlay::default());
         for (n, &(sub, page, word, value, lane)) in writes.iter().enumerate() {
             // Their numbers differ in one digit, or in all.
             let page = page % pages * spread;
