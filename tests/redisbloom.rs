@@ -110,7 +110,7 @@ impl Recording {
         let mut sub_filters = Vec::new();
         for position in 0..filters as u32 {
             let buckets = buckets * expansion.pow(position);
-            let layout = Classic::new(buckets, bucket_size, 4096).unwrap();
+            let layout = Classic::new(buckets, bucket_size).unwrap();
             let rest = bytes.split_off((buckets * u64::from(bucket_size)) as usize);
             sub_filters.push((layout, std::mem::replace(&mut bytes, rest)));
         }
@@ -147,7 +147,7 @@ impl Dump {
 #[test]
 fn hashes_fingerprints_and_buckets_are_those_of_redisbloom() {
     let text = std::fs::read_to_string(folder().join("hash_vectors.jsonl")).unwrap();
-    let layout = Classic::new(1024, 2, 4096).unwrap();
+    let layout = Classic::new(1024, 2).unwrap();
     let mut vectors = 0;
     for line in text.lines() {
         let vector: Value = serde_json::from_str(line).unwrap();

@@ -12,6 +12,7 @@ use super::bucket::SlotWidth;
 use super::candidates::{BucketAddress, BucketIndex, Candidates, Fingerprint};
 use super::hash::ItemHash;
 use super::kick::{Elsewhere, MAX_PAGES_PER_SEARCH, SearchBounds};
+use super::paged::PAGE_BYTES;
 
 const ALTERNATE_MULTIPLIER: u64 = 0x5bd1_e995;
 
@@ -68,13 +69,13 @@ fn target_load_per_mille(bucket_size: u8) -> u64 {
 
 impl Classic {
     /// The geometry of `buckets` (a power of two) of `bucket_size` slots on
-    /// pages of at most `page_bytes`. `None` if they break that, or if the
+    /// pages of at most [`PAGE_BYTES`]. `None` if they break that, or if the
     /// pages could not be numbered with 32 bits.
-    pub fn new(buckets: u64, bucket_size: u8, page_bytes: u32) -> Option<Classic> {
+    pub fn new(buckets: u64, bucket_size: u8) -> Option<Classic> {
         if !buckets.is_power_of_two() || bucket_size == 0 {
             return None;
         }
-        let per_page = u64::from(page_bytes / u32::from(bucket_size)).min(buckets);
+        let per_page = u64::from(PAGE_BYTES / u32::from(bucket_size)).min(buckets);
         let page_shift = u8::try_from(per_page.checked_ilog2()?).ok()?;
         u32::try_from(buckets >> page_shift).ok()?;
         Some(Classic {

@@ -2,9 +2,8 @@
 
 use super::error::{FILE_VERSION, FileError};
 use super::parts::{BLOCK_BYTES, FIXED_BYTES, Parts, SUB_FILTER_BYTES, is_classic};
-
 use crate::chain::meta::{Chain, FilterVersion, Lineage};
-use crate::chain::params::{Epoch, PAGE_BYTES, Window};
+use crate::chain::params::{Epoch, Window};
 use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::classic::Classic;
 use crate::cuckoo::hash::{HashId, HashKey};
@@ -365,11 +364,7 @@ fn classic_layouts(header: &[u8], bucket_size: u32, subs: u32) -> Option<Vec<Lay
     let layout = |_| {
         let [buckets, _at] = table.numbers().ok()?;
         buckets.checked_mul(bucket_size.into())?;
-        Some(Layout::Classic(Classic::new(
-            buckets,
-            bucket_size,
-            PAGE_BYTES,
-        )?))
+        Some(Layout::Classic(Classic::new(buckets, bucket_size)?))
     };
     (0..subs).map(layout).collect()
 }

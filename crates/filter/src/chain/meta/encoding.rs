@@ -12,6 +12,7 @@ use crate::chain::params::{
 };
 use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::hash::{HashId, HashKey};
+use crate::cuckoo::paged::PAGE_BYTES;
 use crate::cuckoo::paged::code::SlotCode;
 
 /// Version of the encoding.
@@ -61,7 +62,7 @@ impl Chain {
             Pages::Table(_) => 2,
         };
         out.extend_from_slice(&[META_VERSION, layout, hash]);
-        out.extend_from_slice(&self.params.page_bytes().to_le_bytes());
+        out.extend_from_slice(&PAGE_BYTES.to_le_bytes());
         out.extend_from_slice(&self.params.capacity().to_le_bytes());
         out.extend_from_slice(&self.params.expansion().to_le_bytes());
         out.extend_from_slice(&self.params.max_expansions().to_le_bytes());
@@ -140,7 +141,6 @@ impl Chain {
         let params = FilterParams {
             capacity,
             placement,
-            page_bytes,
             expansion,
             max_expansions,
             max_filter_bytes,
@@ -148,6 +148,7 @@ impl Chain {
         };
         let params = params
             .checked()
+            .filter(|_| page_bytes == PAGE_BYTES)
             .ok_or(MetaError::Corrupt("a parameter is out of range"))?;
         let pages = match params.first_pages() {
             Some(first) => Pages::Table(Table::decode(reader.0, &first, params.window())?),

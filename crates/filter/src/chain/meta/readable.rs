@@ -4,7 +4,7 @@ use super::chain::{Chain, Pages};
 use super::links::Links;
 use super::table::Epochs;
 use crate::chain::params::{
-    ClassicPlacement, Epoch, FilterParams, PAGE_BYTES, PagedPlacement, Placement, Window,
+    ClassicPlacement, Epoch, FilterParams, PagedPlacement, Placement, Window,
 };
 use crate::cuckoo::hash::HashKey;
 use crate::cuckoo::layout::Layout;
@@ -45,7 +45,6 @@ impl Chain {
         let params = FilterParams {
             capacity: 1,
             placement,
-            page_bytes: PAGE_BYTES,
             expansion: 0,
             max_expansions: 0,
             max_filter_bytes: u64::MAX,

@@ -4,7 +4,7 @@ use super::chain::Chain;
 use super::encoding::MetaError;
 use super::version::FilterVersion;
 use crate::chain::address::Ordinal;
-use crate::chain::params::{ClassicPlacement, FilterParams, MAX_CAPACITY, PAGE_BYTES, Placement};
+use crate::chain::params::{ClassicPlacement, FilterParams, MAX_CAPACITY, Placement};
 use crate::cuckoo::classic::{self, Classic};
 use crate::cuckoo::hash::HashKey;
 
@@ -83,7 +83,7 @@ impl Chain {
     /// slots in use. `None` if there can't be such a chain here.
     pub fn of_foreign(foreign: &ForeignChain) -> Option<Chain> {
         let (buckets, bucket_size) = (foreign.first_buckets, foreign.bucket_size);
-        let first = Classic::new(buckets, bucket_size, PAGE_BYTES)?;
+        let first = Classic::new(buckets, bucket_size)?;
         let slots = buckets.checked_mul(u64::from(bucket_size))?;
         if slots > MAX_CAPACITY {
             return None;
@@ -95,7 +95,6 @@ impl Chain {
                 bucket_size,
                 max_iterations: foreign.max_iterations,
             }),
-            page_bytes: PAGE_BYTES,
             expansion: foreign.expansion,
             max_expansions: u16::try_from(foreign.max_expansions)
                 .unwrap_or(u16::MAX)

@@ -22,7 +22,6 @@ pub struct FilterParams {
     pub(in crate::chain) expansion: u32,
     pub(in crate::chain) max_expansions: u16,
     pub(in crate::chain) max_filter_bytes: u64,
-    pub(in crate::chain) page_bytes: u32,
     /// What the values of items are made of, if they are rows.
     pub(in crate::chain) attributes: Option<Attributes>,
 }
@@ -132,11 +131,6 @@ impl FilterParams {
         self.max_filter_bytes
     }
 
-    /// Upper bound of a page's size, in bytes.
-    pub fn page_bytes(&self) -> u32 {
-        self.page_bytes
-    }
-
     /// Geometry of the sub-filter at a position of a filter of the layout
     /// `classic`: `expansion^position` times the first one's buckets. `None` if
     /// that is beyond what can be addressed.
@@ -149,7 +143,7 @@ impl FilterParams {
         let buckets = classic::buckets_for(self.capacity, bucket_size)
             .checked_mul(1u64.checked_shl(growth)?)?;
         buckets.checked_mul(u64::from(bucket_size))?;
-        Classic::new(buckets, bucket_size, self.page_bytes)
+        Classic::new(buckets, bucket_size)
     }
 
     /// Geometry of a filter of the layout `paged` before it grows. `None` if
@@ -182,7 +176,7 @@ impl FilterParams {
     pub fn first_bytes(&self) -> u64 {
         // At most 2^41 buckets of 255 bytes, or 2^31 pages: no overflow.
         match self.first_page_count() {
-            Some(pages) => pages * u64::from(self.page_bytes),
+            Some(pages) => pages * u64::from(PAGE_BYTES),
             None => {
                 let bucket_size = self.bucket_size();
                 classic::buckets_for(self.capacity, bucket_size) * u64::from(bucket_size)
@@ -232,8 +226,7 @@ impl FilterParams {
             // What RedisBloom makes of the smallest capacity is less than here.
             && (1..=MAX_CAPACITY).contains(&self.capacity)
             && u64::from(self.expansion) <= MAX_EXPANSION
-            && (self.expansion == 0 || self.expansion.is_power_of_two())
-            && self.page_bytes == PAGE_BYTES;
+            && (self.expansion == 0 || self.expansion.is_power_of_two());
         is_valid.then_some(self)
     }
 }

@@ -5,7 +5,7 @@ mod slots;
 mod values;
 
 use super::filter_params::FilterParams;
-use super::limits::{MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_EXPANSION, PAGE_BYTES};
+use super::limits::{MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_EXPANSION};
 use super::placement::{ClassicPlacement, LayoutKind, Placement};
 use super::refusals::{ParamsError, Refusals, narrow};
 use super::request::{Defaults, FilterRequest, round_expansion};
@@ -61,7 +61,6 @@ impl FilterParams {
             expansion: round_expansion(expansion),
             max_expansions: narrow(max_expansions),
             max_filter_bytes: defaults.max_filter_bytes,
-            page_bytes: PAGE_BYTES,
             attributes: request.attributes.clone(),
         };
         match params.too_large() {

@@ -21,20 +21,20 @@ fn the_requested_capacity_fits_below_the_target_load() {
 
 #[test]
 fn a_page_holds_a_power_of_two_of_whole_buckets() {
-    let three = Classic::new(1 << 20, 3, 4096).unwrap();
+    let three = Classic::new(1 << 20, 3).unwrap();
     assert_eq!(three.page_bytes(), 3 * 1024);
     assert_eq!(three.pages(), 1024);
-    let small = Classic::new(4, 2, 4096).unwrap();
+    let small = Classic::new(4, 2).unwrap();
     assert_eq!(small.page_bytes(), 8);
     assert_eq!(small.pages(), 1);
-    assert_eq!(Classic::new(1 << 63, 1, 4096), None);
-    assert_eq!(Classic::new(3, 1, 4096), None);
+    assert_eq!(Classic::new(1 << 63, 1), None);
+    assert_eq!(Classic::new(3, 1), None);
 }
 
 proptest! {
     #[test]
     fn the_alternate_is_its_own_inverse(hash: u64, shift in 0u32..36, size in 1u8..=255) {
-        let layout = Classic::new(1 << shift, size, 4096).unwrap();
+        let layout = Classic::new(1 << shift, size).unwrap();
         let it = layout.candidates(ItemHash::from(hash));
         prop_assert!(it.fingerprint.0 != 0);
         prop_assert_eq!(layout.alternate(it.second, it.fingerprint), it.first);
@@ -51,8 +51,8 @@ proptest! {
     fn a_match_in_a_larger_sub_filter_is_a_match_in_a_smaller_one(
         one: u64, other: u64, shift in 1u32..8, growth in 1u32..8,
     ) {
-        let small = Classic::new(1 << shift, 2, 4096).unwrap();
-        let large = Classic::new(1 << (shift + growth), 2, 4096).unwrap();
+        let small = Classic::new(1 << shift, 2).unwrap();
+        let large = Classic::new(1 << (shift + growth), 2).unwrap();
         let (over, under) = [large, small].map(|it| it.candidates(ItemHash::from(one))).into();
         prop_assert_eq!(small.candidates_under(over.first, over.fingerprint), under);
         prop_assert_eq!(small.candidates_under(over.second, over.fingerprint).first, under.second);

@@ -4,7 +4,7 @@ use crate::cuckoo::classic::{Classic, SEARCH};
 use crate::cuckoo::hash::{ItemHash, murmur64a};
 
 fn classic(buckets: u64, size: u8) -> Classic {
-    Classic::new(buckets, size, 4096).unwrap()
+    Classic::new(buckets, size).unwrap()
 }
 
 /// All slots of a filter, bucket by bucket.

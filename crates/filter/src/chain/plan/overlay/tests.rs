@@ -165,7 +165,8 @@ proptest! {
         pages in prop_oneof![1u32..6, 6u32..200],
         spread in prop_oneof![Just(1u32), Just(1_000), Just(20_000_000)],
     ) {
-        let (mut model, mut overlay, mut later) = (Model::new(), Overlay::default(), Overlay::default());
+        let (mut model, mut overlay, mut later) =
+            (Model::new(), Overlay::default(), Overlay::default());
         for (n, &(sub, page, word, value, lane)) in writes.iter().enumerate() {
             // Their numbers differ in one digit, or in all.
             let page = page % pages * spread;
