@@ -52,10 +52,7 @@ impl Contents {
     /// Nothing yet, of a sub-filter.
     pub fn none_of(layout: &Layout) -> Contents {
         Contents {
-            known: match layout {
-                Layout::Classic(_) => None,
-                Layout::Paged(paged) => Some(Known::none_of(paged)),
-            },
+            known: layout.paged().map(Known::none_of),
             ..Contents::default()
         }
     }

@@ -19,21 +19,24 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// The geometry of a filter that splits pages.
+    #[inline]
+    pub fn paged(&self) -> Option<&Paged> {
+        match self {
+            Layout::Classic(_) => None,
+            Layout::Paged(paged) => Some(paged),
+        }
+    }
+
     /// Bits per slot.
     #[inline]
     pub fn slot_width(&self) -> SlotWidth {
-        match self {
-            Layout::Classic(_) => classic::WIDTH,
-            Layout::Paged(paged) => paged.code().width(),
-        }
+        self.paged().map_or(classic::WIDTH, |it| it.code().width())
     }
 
     /// Bits of the value that a slot carries below its fingerprint; 0: none.
     pub fn value_bits(&self) -> u32 {
-        match self {
-            Layout::Classic(_) => 0,
-            Layout::Paged(paged) => paged.code().value_bits(),
-        }
+        self.paged().map_or(0, |it| it.code().value_bits())
     }
 
     /// Slots per bucket.

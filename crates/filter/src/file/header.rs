@@ -1,7 +1,7 @@
 //! What a file says of its filter.
 
 use super::error::{FILE_VERSION, FileError};
-use super::parts::{BLOCK_BYTES, FIXED_BYTES, Parts, SUB_FILTER_BYTES, is_classic};
+use super::parts::{BLOCK_BYTES, FIXED_BYTES, Parts, SUB_FILTER_BYTES};
 use crate::chain::meta::{Chain, FilterVersion, Lineage};
 use crate::chain::params::{Epoch, Window};
 use crate::cuckoo::bucket::SlotWidth;
@@ -141,10 +141,7 @@ impl Header {
 
     /// The geometry of a filter that splits pages.
     pub fn paged(&self) -> Option<&Paged> {
-        match self.parts.subs.first() {
-            Some((Layout::Paged(paged), _)) => Some(paged),
-            _ => None,
-        }
+        self.parts.subs.first()?.0.paged()
     }
 
     /// Whether items have values, and not epochs in their place.
@@ -168,7 +165,7 @@ impl Header {
         let mut out = Vec::with_capacity(usize::try_from(parts.pages_at).unwrap_or(0));
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&FILE_VERSION.to_le_bytes());
-        let classic = || parts.subs.iter().filter(|it| is_classic(&it.0));
+        let classic = || parts.subs.iter().filter(|it| it.0.paged().is_none());
         let layout: u16 = if classic().next().is_some() { 1 } else { 2 };
         out.extend_from_slice(&layout.to_le_bytes());
         out.extend_from_slice(&[0; 4]);
@@ -201,32 +198,17 @@ impl Header {
             Some(it) => {
                 let code = it.code();
                 let (anchor, suffix) = (code.anchor_bits(), code.suffix_bits());
-                let bits = [
-                    code.width().bits().into(),
-                    anchor,
-                    suffix,
-                    code.value_bits(),
-                ];
-                let level = u32::from(it.level());
-                (
-                    bits.map(|it| it as u8),
-                    [it.families(), level, it.pointer()],
-                )
+                let (width, value) = (u32::from(code.width().bits()), code.value_bits());
+                let pages = [it.families(), it.level().into(), it.pointer()];
+                ([width, anchor, suffix, value].map(|it| it as u8), pages)
             }
         };
         put(&mut out, bits);
-        out.extend(pages.iter().flat_map(|it| it.to_le_bytes()));
         let window = self.window.map(|it| it.window);
-        put(&mut out, window.map_or(0, Window::seconds).to_le_bytes());
-        put(
-            &mut out,
-            window.map_or(0, Window::resolution_seconds).to_le_bytes(),
-        );
-        put(&mut out, [0; 4]);
-        put(
-            &mut out,
-            self.window.map_or(0, |it| it.current).to_le_bytes(),
-        );
+        let window = window.map_or([0; 3], |it| [it.seconds(), it.resolution_seconds(), 0]);
+        out.extend(pages.iter().chain(&window).flat_map(|it| it.to_le_bytes()));
+        let current = self.window.map_or(0, |it| it.current);
+        put(&mut out, current.to_le_bytes());
         let subs = classic().count() as u32;
         let bucket_size = classic().next().map_or(0, |it| it.0.bucket_size());
         let table_at = if subs > 0 { FIXED_BYTES as u32 } else { 0 };

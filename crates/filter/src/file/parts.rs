@@ -68,7 +68,7 @@ impl Parts {
         beside: Option<u64>,
     ) -> Option<Parts> {
         let mut subs: Vec<(Layout, u64)> = layouts.map(|layout| (layout, 0)).collect();
-        let classic = subs.iter().filter(|it| is_classic(&it.0)).count() as u64;
+        let classic = subs.iter().filter(|it| it.0.paged().is_none()).count() as u64;
         let description_at = FIXED_BYTES + SUB_FILTER_BYTES * classic;
         let pages_at = whole_blocks(description_at.checked_add(description_bytes)?)?;
         let mut at = pages_at;
@@ -169,10 +169,6 @@ impl Parts {
         };
         CounterKey(place << 32 | u64::from(counter.held))
     }
-}
-
-pub(super) fn is_classic(layout: &Layout) -> bool {
-    matches!(layout, Layout::Classic(_))
 }
 
 fn whole_blocks(bytes: u64) -> Option<u64> {
