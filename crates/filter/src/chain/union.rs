@@ -163,8 +163,8 @@ pub fn union<E: From<UnionError>>(
                 NotTaken::Damaged => UnionError::Damaged(number),
             })?;
     }
-    planner.end_union(other);
-    let (chain, pages, _) = planner.into_parts();
+    let (mut chain, pages, _) = planner.into_parts();
+    chain.add_items_of(other);
     Ok((chain, pages))
 }
 

@@ -121,18 +121,12 @@ impl SlotWidth {
         self.low_bits() << (self.bits() - 1)
     }
 
-    /// All other bits of every slot of a word.
-    #[inline]
-    pub(super) const fn rest_bits(self) -> u64 {
-        self.high_bits() - self.low_bits()
-    }
-
     /// The high bit of each slot in which `word` has a bit.
     #[inline]
     pub(super) const fn not_zero(self, word: u64) -> u64 {
         // The high bit of each slot of the sum is set unless the other bits are
         // zero; no carry leaves its slot, so neighbours are not miscounted.
-        let rest = self.rest_bits();
+        let rest = self.high_bits() - self.low_bits();
         ((word & rest).wrapping_add(rest) | word) & self.high_bits()
     }
 }

@@ -7,7 +7,7 @@ use crate::chain::pages::Draft;
 
 /// What of another filter is taken in: first [`new_entries`](Self::new_entries) of all
 /// its pages, then [`split_for`](Self::split_for), then [`take_in`](Self::take_in) of all
-/// of them, and [`end_union`](Self::end_union). `None` as for [`add`](Self::add).
+/// of them. `None` as for [`add`](Self::add).
 impl<D: Draft> Planner<'_, D> {
     /// Slots that the entries of a page would take.
     pub fn new_entries(&mut self, other: &OtherPage<'_>) -> Option<u64> {
@@ -27,10 +27,5 @@ impl<D: Draft> Planner<'_, D> {
     pub fn take_in(&mut self, other: &OtherPage<'_>) -> Option<Result<(), NotTaken>> {
         let taken = self.paged()?.take_in(other);
         self.known(taken)
-    }
-
-    /// All pages were taken in.
-    pub fn end_union(&mut self, other: &Chain) {
-        self.chain.add_items_of(other);
     }
 }

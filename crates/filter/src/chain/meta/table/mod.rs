@@ -321,7 +321,7 @@ impl Table {
 
     /// The last pair of pages and the geometry without the second of them, if
     /// it is time to merge them.
-    pub(in crate::chain) fn due_merge(&self) -> Option<(Pair, Paged)> {
+    pub fn due_merge(&self) -> Option<(Pair, Paged)> {
         let live = self.live();
         let is_sparse = is_sparse(&self.layout, live, self.list_keys());
         let waits = self.merge_below.is_some_and(|it| live >= it);
@@ -330,11 +330,6 @@ impl Table {
         }
         let merged = self.layout.merged()?;
         Some((merged.next_pair(), merged))
-    }
-
-    /// Whether it is time to merge pages.
-    pub fn is_merge_due(&self) -> bool {
-        self.due_merge().is_some()
     }
 
     /// Notes that the last pair did not fit on one page: no other try before
