@@ -156,7 +156,7 @@ impl Rows {
             let mut all = attributes.iter().enumerate();
             if let Some((at, missing)) = all.find(|(at, _)| seen >> at & 1 == 0) {
                 let allowed = labels_of(&attributes, at);
-                return refuse(place(missing.name()), "left out", allowed);
+                return refuse(place(&missing.name), "left out", allowed);
             }
             values.push(row);
         }

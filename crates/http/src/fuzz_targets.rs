@@ -100,9 +100,9 @@ fn fields(bytes: &[u8]) {
 
 /// Attributes as they are said in a body.
 fn said(attributes: &Attributes) -> Vec<serde_json::Value> {
-    let said = attributes.iter().map(|it| match it.codes() {
-        Codes::Exact(labels) => json!({"name": it.name(), "values": labels}),
-        Codes::Hashed(bits) => json!({"name": it.name(), "hash_bits": bits}),
+    let said = attributes.iter().map(|it| match &it.codes {
+        Codes::Exact(labels) => json!({"name": it.name, "values": labels}),
+        Codes::Hashed(bits) => json!({"name": it.name, "hash_bits": bits}),
     });
     said.collect()
 }

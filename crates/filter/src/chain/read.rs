@@ -145,7 +145,7 @@ impl Geometry for Classic {
         let pieces = bucket::pieces(WIDTH, place.first, self.bucket_size());
         pieces.fold(0, |matches, piece| {
             let word = word(piece.word);
-            matches | bucket::find(WIDTH, word, piece, place.slot).bits()
+            matches | bucket::find(WIDTH, word, piece, place.slot).bits
         })
     }
 }
@@ -201,7 +201,7 @@ impl Geometry for Paged {
 fn matching(code: SlotCode, level: u32, place: &BucketPlace, word: impl Fn(u16) -> u64) -> u64 {
     (0..code.words_per_bucket()).fold(0, |matches, next| {
         let word = word(place.first + next);
-        matches | code.matching(word, place.slot, level).bits()
+        matches | code.matching(word, place.slot, level).bits
     })
 }
 

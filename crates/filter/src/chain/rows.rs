@@ -38,11 +38,11 @@ impl RowCodec {
 
     fn code(&mut self, attribute: usize, label: &[u8]) -> Option<u32> {
         let attribute = self.attributes.get(attribute)?;
-        let Codes::Hashed(bits) = attribute.codes() else {
+        let Codes::Hashed(bits) = &attribute.codes else {
             return attribute.code_of(label);
         };
         self.text.clear();
-        self.text.extend_from_slice(attribute.name().as_bytes());
+        self.text.extend_from_slice(attribute.name.as_bytes());
         self.text.push(0);
         self.text.extend_from_slice(label);
         let hash = self.hasher.hash(&self.text);

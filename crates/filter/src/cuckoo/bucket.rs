@@ -162,8 +162,8 @@ pub fn pieces(width: SlotWidth, first_slot: u16, slots: u8) -> impl Iterator<Ite
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {
     pub(super) width: SlotWidth,
-    /// The high bit of each slot.
-    pub(super) bits: u64,
+    /// The high bit of each slot; none if there is no slot.
+    pub bits: u64,
 }
 
 impl Lanes {
@@ -171,12 +171,6 @@ impl Lanes {
     #[inline]
     pub fn count(self) -> u32 {
         count(self.width, self.bits)
-    }
-
-    /// A bit for each slot, none if there is no slot.
-    #[inline]
-    pub fn bits(self) -> u64 {
-        self.bits
     }
 
     /// Position of the lowest within the word, 0 to 7.

@@ -103,9 +103,9 @@ fn put_value(body: &mut Vec<u8>, attributes: Option<&Attributes>, value: u32) {
     for (position, attribute) in attributes.iter().enumerate() {
         body.push(if position > 0 { b',' } else { b'{' });
         // Names need no escapes. Writing to a vector can't fail.
-        let _ = write!(body, "\"{}\":", attribute.name());
+        let _ = write!(body, "\"{}\":", attribute.name);
         let code = attribute.code_in(value);
-        match attribute.codes() {
+        match &attribute.codes {
             Codes::Hashed(_) => put_number(body, code.into()),
             // Only in damaged data is there a code without a label: null.
             Codes::Exact(_) => {

@@ -24,12 +24,12 @@ impl AttributeBody {
     /// All attributes, in their order.
     pub(super) fn all(attributes: &Attributes) -> Vec<AttributeBody> {
         let all = attributes.iter().map(|attribute| {
-            let (values, hash_bits) = match attribute.codes() {
+            let (values, hash_bits) = match &attribute.codes {
                 Codes::Exact(labels) => (Some(labels.clone()), None),
                 Codes::Hashed(bits) => (None, Some(*bits)),
             };
             AttributeBody {
-                name: attribute.name().to_owned(),
+                name: attribute.name.clone(),
                 values,
                 hash_bits,
             }

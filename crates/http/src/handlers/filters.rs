@@ -83,7 +83,7 @@ impl From<&FilterSummary> for FilterLineBody {
             capacity: params.capacity(),
             value_bits: params.plain_value_bits(),
             attributes: params.attributes().map(|attributes| {
-                let names = attributes.iter().map(|it| it.name().to_owned());
+                let names = attributes.iter().map(|it| it.name.clone());
                 names.collect()
             }),
             window_seconds: params.window().map(Window::seconds),

@@ -88,7 +88,7 @@ impl Bucket {
     #[inline(always)]
     pub(super) fn matches(&self, layout: &Paged, candidate: &Candidate) -> bool {
         let Candidate { slot, level, .. } = *candidate;
-        let matching = |word| layout.code().matching(word, slot, level.into()).bits();
+        let matching = |word| layout.code().matching(word, slot, level.into()).bits;
         self.of_words(layout, matching, |first, second| first | second) != 0
     }
 

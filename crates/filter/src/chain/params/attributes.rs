@@ -21,8 +21,10 @@ pub enum Codes {
 /// One attribute of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    name: String,
-    codes: Codes,
+    /// Its name.
+    pub name: String,
+    /// What its codes are.
+    pub codes: Codes,
     /// Of an exact one: the labels' codes in the order of the labels.
     by_label: Vec<u8>,
     /// Where its code begins in the value.
@@ -280,16 +282,6 @@ fn most_json_bytes(name: &str, codes: &Codes) -> usize {
 }
 
 impl Attribute {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// What its codes are.
-    pub fn codes(&self) -> &Codes {
-        &self.codes
-    }
-
     /// Bits of a code: 0 if there is only one.
     pub fn bits(&self) -> u8 {
         match &self.codes {
@@ -363,8 +355,8 @@ impl fmt::Display for Attributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, attribute) in self.iter().enumerate() {
             let between = if position > 0 { "; " } else { "" };
-            let name = attribute.name();
-            match attribute.codes() {
+            let name = &attribute.name;
+            match &attribute.codes {
                 Codes::Exact(_) => write!(f, "{between}{name}: {}", attribute.labels())?,
                 Codes::Hashed(bits) => write!(f, "{between}{name}: {bits} hash_bits")?,
             }
