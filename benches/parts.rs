@@ -136,7 +136,7 @@ fn hashes(filter: &ResidentFilter, seed: u64, numbers: std::ops::Range<u64>) -> 
 
 fn layout(filter: &ResidentFilter) -> Result<Paged, Box<dyn Error>> {
     let table = filter.chain().table();
-    Ok(*table.ok_or("it is no filter that splits pages")?.layout())
+    Ok(table.ok_or("it is no filter that splits pages")?.layout)
 }
 
 /// A word, and what is looked for in it.

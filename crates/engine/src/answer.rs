@@ -75,6 +75,7 @@ impl FilterInfo {
         sizes: FilterSizes,
     ) -> FilterInfo {
         let (items, slot_bytes) = (chain.items(), chain.slot_bytes());
+        let epochs = chain.table().and_then(|it| it.epochs.as_ref());
         FilterInfo {
             name: name.clone(),
             params: chain.params().clone(),
@@ -102,7 +103,7 @@ impl FilterInfo {
             keeps_promise: chain.keeps_promise(),
             expansions: chain.expansions(),
             growth: chain.table().map(GrowthInfo::of),
-            epochs: chain.table().and_then(Table::epochs).map(EpochInfo::all),
+            epochs: epochs.map(EpochInfo::all),
             adds_before_expansion: chain.adds_before_expansion(),
             created_at_ms: chain.created_at_ms(),
             expiry,
@@ -124,11 +125,11 @@ pub struct GrowthInfo {
 
 impl GrowthInfo {
     fn of(table: &Table) -> GrowthInfo {
-        let layout = table.layout();
+        let layout = &table.layout;
         GrowthInfo {
             pages_split: u64::from(layout.pointer()),
             pages_to_split: u64::from(layout.pages_of_level() - layout.pointer()),
-            entries_by_level: table.known().iter().map(|(_, entries)| entries).collect(),
+            entries_by_level: table.known.iter().map(|(_, entries)| entries).collect(),
         }
     }
 }

@@ -17,12 +17,9 @@ fn write(path: &Path) {
     let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
     let chain = Chain::new(params, HashKey([3; 16]), 0).unwrap();
     let chain = chain.with_occupied(&[1]).unwrap();
-    let [candidate, _] = chain
-        .table()
-        .unwrap()
-        .layout()
-        .candidates(chain.hash(b"there"));
-    let (page, word) = chain.table().unwrap().layout().address(candidate.bucket);
+    let layout = &chain.table().unwrap().layout;
+    let [candidate, _] = layout.candidates(chain.hash(b"there"));
+    let (page, word) = layout.address(candidate.bucket);
     let mut image = [0; 4096];
     let at = 8 * usize::from(word);
     image[at..at + 4].copy_from_slice(&candidate.slot.to_le_bytes());

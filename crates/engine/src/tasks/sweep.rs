@@ -85,7 +85,7 @@ fn is_due(chain: &Chain, now_ms: u64) -> bool {
         return false;
     }
     let chain = chain.as_of(now_ms);
-    let has_expired = |table: &Table| EXPIRED_SHARE * table.expired() > table.occupied();
+    let has_expired = |table: &Table| EXPIRED_SHARE * table.expired() > table.occupied;
     let is_due = |table: &Table| has_expired(table) || table.due_merge().is_some();
     chain.table().is_some_and(is_due)
 }

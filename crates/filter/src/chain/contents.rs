@@ -64,7 +64,7 @@ impl Contents {
             occupied: sub.occupied,
             counted: sub.counted,
             keys: sub.keys,
-            known: chain.table().map(|table| table.known().clone()),
+            known: chain.table().map(|table| table.known.clone()),
         }
     }
 

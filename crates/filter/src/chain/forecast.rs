@@ -69,7 +69,7 @@ pub fn forecast(params: &FilterParams) -> Option<Forecast> {
 type Course = (Vec<Stage>, Option<FullReason>);
 
 fn of_table(params: &FilterParams, table: &Table) -> Course {
-    let first = table.layout();
+    let first = &table.layout;
     let (mut stages, mut stopped_by) = (Vec::new(), None);
     let promised = params.promised_growth().unwrap_or(1).next_power_of_two();
     let GrowthBounds {
@@ -94,7 +94,7 @@ fn of_table(params: &FilterParams, table: &Table) -> Course {
             growth: 1 << doublings,
             items: table.reachable() << doublings,
             bytes,
-            false_positive_rate: rate::rate_after(table.layout().code(), doublings),
+            false_positive_rate: rate::rate_after(table.layout.code(), doublings),
         });
     }
     (stages, stopped_by)

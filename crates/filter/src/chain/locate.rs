@@ -161,7 +161,7 @@ fn look_into(
 /// The same where pages are split: what a slot would hold of the item depends
 /// on the bucket, and a slot that knows less of it matches, too.
 fn locate_in_table(table: &Table, hash: ItemHash, pages: &mut impl PageWords) -> Option<Location> {
-    let layout = table.layout();
+    let layout = &table.layout;
     let candidates = layout.candidates(hash);
     let mut buckets = Vec::with_capacity(2);
     for candidate in candidates {

@@ -58,7 +58,7 @@ fn exists_among<P: HeldPages, const MOST: usize>(
         }
         return;
     };
-    let layout = *table.layout();
+    let layout = table.layout;
     if layout.code() != SlotCode::of(layout.code().width()) {
         probe_group::<_, P, MOST>(&layout, 0, items, pages, answers);
         return;
@@ -315,7 +315,7 @@ pub fn count(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Optio
 #[inline]
 pub fn candidate_pages(chain: &Chain, hash: ItemHash) -> impl Iterator<Item = PageAddress> + '_ {
     let of_table = chain.table().into_iter().flat_map(move |table| {
-        let (layout, candidates) = (table.layout(), table.layout().candidates(hash));
+        let (layout, candidates) = (&table.layout, table.layout.candidates(hash));
         paged::read::first_words(layout, &candidates).map(|word| word.on())
     });
     let links = chain.links().iter().enumerate();

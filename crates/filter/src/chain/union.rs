@@ -55,13 +55,16 @@ impl Chain {
         let (Some(one), Some(two)) = (self.table(), other.table()) else {
             return Err(UnionError::Classic);
         };
-        if one.epochs().is_some() || two.epochs().is_some() {
+        if one.epochs.is_some() || two.epochs.is_some() {
             return Err(UnionError::Window);
         }
         if self.hash_id() != other.hash_id() {
             return Err(UnionError::Key);
         }
-        let (a, b) = (one.layout().code(), two.layout().code());
+        let number = |field, of: fn(&Paged) -> u32| {
+            let [one, two] = [one, two].map(|it| of(&it.layout).to_string());
+            (field, one, two)
+        };
         // In words some labels are left out.
         let have_attributes = self.params().attributes() == other.params().attributes();
         let attributes = |it: &Chain| match it.params().attributes() {
@@ -69,22 +72,10 @@ impl Chain {
             None => "not set".to_owned(),
         };
         let fields = [
-            (
-                "fingerprint_bits",
-                a.width().bits().to_string(),
-                b.width().bits().to_string(),
-            ),
-            (
-                "value_bits",
-                a.value_bits().to_string(),
-                b.value_bits().to_string(),
-            ),
+            number("fingerprint_bits", |it| it.code().width().bits().into()),
+            number("value_bits", |it| it.code().value_bits()),
             ("attributes", attributes(self), attributes(other)),
-            (
-                "the number of pages at first",
-                one.layout().families().to_string(),
-                two.layout().families().to_string(),
-            ),
+            number("the number of pages at first", Paged::families),
         ];
         let differs = |(field, one, two): &(&str, String, String)| {
             one != two || *field == "attributes" && !have_attributes
@@ -110,7 +101,7 @@ pub fn memory(chains: &[Chain], most_bytes: u64) -> u64 {
         .iter()
         .filter_map(|it| Some((it.table()?, it.sub_filter(0)?)))
     {
-        let layout = table.layout();
+        let layout = &table.layout;
         let level = u32::from(layout.level()).max(layout.code().suffix_bits());
         let of_level = u64::from(layout.families()).saturating_mul(1 << level);
         let times = pages.div_ceil(of_level).next_power_of_two();
@@ -133,7 +124,7 @@ pub fn union<E: From<UnionError>>(
 ) -> Result<(Chain, Pages), E> {
     let (chain, pages) = base;
     chain.may_unite(other)?;
-    let layout = *other.table().ok_or(UnionError::Classic)?.layout();
+    let layout = other.table().ok_or(UnionError::Classic)?.layout;
     let mut search = KickSearch::default();
     let mut planner = Planner::on(pages, chain, &mut search);
     let (mut new, mut told) = (0, Told::of(&layout));
@@ -178,7 +169,7 @@ pub fn load<E: From<UnionError>>(
     room: u64,
     mut page: impl FnMut(u32) -> Result<WholePage, E>,
 ) -> Result<Pages, E> {
-    let layout = *chain.table().ok_or(UnionError::Classic)?.layout();
+    let layout = chain.table().ok_or(UnionError::Classic)?.layout;
     let (mut pages, mut told) = (Pages::default(), Told::of(&layout));
     pages.note_grown(chain);
     pages.reserve(room);

@@ -106,7 +106,7 @@ impl Header {
     pub fn of(chain: &Chain) -> Option<Header> {
         let description = chain.portable().encode();
         let layouts = chain.sub_filters().map(|sub| sub.layout);
-        let epochs = chain.table().and_then(|table| table.epochs());
+        let epochs = chain.table().and_then(|table| table.epochs.as_ref());
         let keys = chain.sub_filters().map(|sub| sub.keys);
         let beside = epochs.is_none().then(|| keys.sum::<u64>());
         Some(Header {

@@ -179,7 +179,7 @@ impl Chain {
     /// The filter as of a moment, in milliseconds since 1970, if items of it have
     /// expired since it was changed.
     pub fn as_of(&self, now_ms: u64) -> Cow<'_, Chain> {
-        match self.table().is_some_and(|table| table.epochs().is_some()) {
+        match self.table().is_some_and(|table| table.epochs.is_some()) {
             true => {
                 let mut chain = self.clone();
                 chain.advance(now_ms);
@@ -193,7 +193,7 @@ impl Chain {
     /// seen for so many seconds, or for those of the window, may have been seen
     /// last.
     pub fn oldest_epoch(&self, now_ms: u64, within_seconds: Option<u64>) -> Option<Epoch> {
-        let epochs = self.table()?.epochs()?;
+        let epochs = self.table()?.epochs.as_ref()?;
         let window = epochs.window();
         let current = epochs.current().max(window.epoch_at(now_ms));
         let back = match within_seconds {
@@ -208,7 +208,7 @@ impl Chain {
     pub fn expansions(&self) -> u32 {
         match &self.pages {
             Pages::Links(links) => links.iter().len().saturating_sub(1) as u32,
-            Pages::Table(table) => u32::from(table.layout().level()),
+            Pages::Table(table) => u32::from(table.layout.level()),
         }
     }
 
@@ -256,8 +256,8 @@ impl Chain {
         let (Some(table), Some(growth)) = (self.table(), self.params.promised_growth()) else {
             return true;
         };
-        let promised = u64::from(table.layout().families()) * u64::from(growth);
-        self.params.error_rate().is_none() || u64::from(table.layout().pages()) <= promised
+        let promised = u64::from(table.layout.families()) * u64::from(growth);
+        self.params.error_rate().is_none() || u64::from(table.layout.pages()) <= promised
     }
 
     /// Keeps count of a delete that found its item.

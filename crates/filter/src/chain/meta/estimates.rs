@@ -71,7 +71,7 @@ impl Chain {
     pub fn final_fill(&self) -> Option<f64> {
         self.growth_end()?;
         let (occupied, reachable) = match self.table() {
-            Some(table) => (table.occupied(), table.reachable()),
+            Some(table) => (table.occupied, table.reachable()),
             None => {
                 let links = self.links().iter();
                 links.fold((0, 0), |(occupied, reachable), link| {
@@ -84,9 +84,9 @@ impl Chain {
 
     /// `paged`: complete doublings that its slots and page numbers still allow.
     pub fn doublings_left(&self) -> Option<u32> {
-        let pages = u64::from(self.table()?.layout().pages());
+        let pages = u64::from(self.table()?.layout.pages());
         let most =
-            u64::from(self.params.max_growth()?) * u64::from(self.table()?.layout().families());
+            u64::from(self.params.max_growth()?) * u64::from(self.table()?.layout.families());
         Some((most / pages).ilog2())
     }
 

@@ -38,10 +38,10 @@ impl SubFilter {
         SubFilter {
             ordinal: Table::ORDINAL,
             items: table.items(),
-            occupied: table.occupied(),
-            counted: table.counted(),
-            keys: table.keys(),
-            layout: Layout::Paged(*table.layout()),
+            occupied: table.occupied,
+            counted: table.counted,
+            keys: table.keys,
+            layout: Layout::Paged(table.layout),
         }
     }
 

@@ -135,7 +135,7 @@ pub(in crate::chain) fn first_words(
 /// is an answer whatever is missing; `None` if there was none and a word was
 /// not at hand.
 pub fn exists(table: &Table, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
-    let (layout, mut known) = (table.layout(), true);
+    let (layout, mut known) = (&table.layout, true);
     for candidate in layout.candidates(hash) {
         match Bucket::read(layout, candidate.bucket, pages) {
             None => known = false,
@@ -149,7 +149,7 @@ pub fn exists(table: &Table, hash: ItemHash, pages: &mut impl PageWords) -> Opti
 /// How often the item is found, in slots and counted, whatever its values: at
 /// least its true count. `None` if a word was not at hand.
 pub fn count(table: &Table, hash: ItemHash, pages: &mut impl PageWords) -> Option<u64> {
-    let layout = table.layout();
+    let layout = &table.layout;
     let probe = Probe::read(layout, hash, pages)?;
     let mut total = 0u64;
     for (position, one) in probe.matches(layout).enumerate() {

@@ -29,7 +29,7 @@ pub fn values(
     let Some(table) = chain.table() else {
         return Some(Vec::new());
     };
-    let probe = Probe::read(table.layout(), hash, pages)?;
+    let probe = Probe::read(&table.layout, hash, pages)?;
     values_of(&probe, table, pages)
 }
 
@@ -39,7 +39,7 @@ pub(super) fn values_of(
     table: &Table,
     pages: &mut impl PageWords,
 ) -> Option<Vec<ValueCopies>> {
-    let layout = table.layout();
+    let layout = &table.layout;
     let mut found: Vec<ValueCopies> = Vec::new();
     for (position, one) in probe.matches(layout).enumerate() {
         let value = one.value(layout);
@@ -75,7 +75,7 @@ pub fn has_value(
     let Some(table) = chain.table() else {
         return Some(false);
     };
-    let layout = table.layout();
+    let layout = &table.layout;
     let probe = Probe::read(layout, hash, pages)?;
     if probe.matches(layout).any(|it| it.value(layout) == value) {
         return Some(true);
@@ -103,7 +103,7 @@ pub fn has_row(
     let Some(table) = chain.table() else {
         return Some(false);
     };
-    let layout = table.layout();
+    let layout = &table.layout;
     let probe = Probe::read(layout, hash, pages)?;
     if probe
         .matches(layout)

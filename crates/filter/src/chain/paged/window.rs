@@ -76,7 +76,7 @@ pub fn seen(
     let Some(table) = chain.table() else {
         return Some(false);
     };
-    let layout = table.layout();
+    let layout = &table.layout;
     let probe = Probe::read(layout, hash, pages)?;
     for one in probe.matches(layout) {
         let stamp = stamp(pages, one.slot.at.on())?;

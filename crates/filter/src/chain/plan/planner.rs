@@ -221,7 +221,7 @@ impl<'a, D: Draft> Planner<'a, D> {
         let mut words = [[WordAddress::default(); 2]; GROUP];
         let newest = self.chain.open() - 1;
         if let Some(table) = self.chain.table() {
-            let layout = table.layout();
+            let layout = &table.layout;
             for (&hash, words) in items.iter().zip(&mut words) {
                 *words = paged::read::first_words(layout, &layout.candidates(hash));
             }
@@ -287,7 +287,7 @@ impl<'a, D: Draft> Planner<'a, D> {
         let Some(mut paged) = self.paged() else {
             return self.add_group_to_links(items, mode, until, results);
         };
-        let worked_on = match paged.table.epochs().is_some() {
+        let worked_on = match paged.table.epochs.is_some() {
             true => paged.see_group(items, mode, until, results),
             false => paged.add_group(items, mode, until, results),
         };

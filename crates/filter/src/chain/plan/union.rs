@@ -18,7 +18,7 @@ impl<D: Draft> Planner<'_, D> {
     /// Splits a page while there are fewer than the other filter has, or so many entries
     /// more make it due. Says whether it did.
     pub fn split_for(&mut self, other: &Chain, entries: u64) -> Option<Result<bool, FullReason>> {
-        let pages = other.table()?.layout().pages();
+        let pages = other.table()?.layout.pages();
         let split = self.paged()?.split_for(pages, entries);
         self.known(split)
     }

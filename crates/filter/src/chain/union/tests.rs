@@ -36,7 +36,7 @@ fn value_of(item: u32, copy: u32) -> u32 {
 impl Filter {
     fn new(request: &FilterRequest) -> Filter {
         let chain = chain(request);
-        let pages = chain.table().unwrap().layout().pages();
+        let pages = chain.table().unwrap().layout.pages();
         Filter {
             chain,
             pages: (0..pages).map(|_| WholePage::empty()).collect(),
@@ -44,7 +44,7 @@ impl Filter {
     }
 
     fn of(chain: Chain, pages: &Pages) -> Filter {
-        let layout = Layout::Paged(*chain.table().unwrap().layout());
+        let layout = Layout::Paged(chain.table().unwrap().layout);
         let page = |number| {
             let at = PageAddress::new(0, number);
             let words = pages.words(at).unwrap();
@@ -202,7 +202,7 @@ fn a_union_finds_what_either_found_and_as_often_as_both() {
                     .with_all_of(other)
                     .unwrap_or_else(|it| panic!("{name}: {it}"));
                 let wrong = check(&name, one, other, &union);
-                let layout = union.chain.table().unwrap().layout();
+                let layout = &union.chain.table().unwrap().layout;
                 println!(
                     "{name}: {} pages, load {:.3}, {wrong} wrong yes",
                     layout.pages(),
@@ -210,7 +210,7 @@ fn a_union_finds_what_either_found_and_as_often_as_both() {
                 );
                 // Those of itself take no slot.
                 if *of_other == "itself" {
-                    assert_eq!(layout, one.chain.table().unwrap().layout(), "{name}");
+                    assert_eq!(layout, &one.chain.table().unwrap().layout, "{name}");
                 }
             }
         }
@@ -231,7 +231,7 @@ fn entries_that_know_no_bit_that_would_tell_go_wherever_they_may_belong() {
             .with(1_000_000..1_000_100),
     );
     let larger = large.with(300_000..600_000);
-    assert!(larger.chain.table().unwrap().layout().level() >= 7);
+    assert!(larger.chain.table().unwrap().layout.level() >= 7);
     for (name, one, other) in [
         ("a small one", &large, &small),
         ("into a small one", &small, &large),
@@ -323,7 +323,7 @@ fn counts_double_until_they_can_be_counted_no_more() {
         let mut search = KickSearch::default();
         let mut planner = Planner::on(pages, it.chain.clone(), &mut search);
         let page = more.page(0).unwrap();
-        let page = OtherPage::of(more.chain.table().unwrap().layout(), 0, &page);
+        let page = OtherPage::of(&more.chain.table().unwrap().layout, 0, &page);
         let full = NotTaken::Full(FullReason::GrowthLimit);
         assert_eq!(planner.take_in(&page), Some(Err(full)));
         let added = planner.add(it.hash(7), AddMode::Always);

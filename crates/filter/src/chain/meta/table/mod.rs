@@ -42,23 +42,25 @@ pub(in crate::chain) fn is_sparse(layout: &Paged, live: u64, keys: u64) -> bool 
 /// A filter that splits pages, as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    pub(in crate::chain) layout: Paged,
+    /// Its pages.
+    pub layout: Paged,
     /// Adds less deletes; none where items expire, which has them by epoch.
     pub(in crate::chain) items: u64,
-    /// Slots in use.
-    pub(in crate::chain) occupied: u64,
+    /// Slots in use, void copies included.
+    pub occupied: u64,
     /// Copies that are counted beside pages.
-    pub(in crate::chain) counted: u64,
-    /// The keys under which they are.
-    pub(in crate::chain) keys: u64,
-    pub(in crate::chain) known: Known,
+    pub counted: u64,
+    /// Counters beside all pages. None where items expire: there a page has a stamp.
+    pub keys: u64,
+    /// Entries by the bits that are known of them.
+    pub known: Known,
     /// Entries that splits of this level copied. They don't burden the pages
     /// that are still to be split, so they are no reason to split them.
     pub(in crate::chain) void_copies: u64,
     /// Slots in use below which a merge is tried, after one that did not fit.
     pub(in crate::chain) merge_below: Option<u64>,
     /// Where items expire: the entries that have not, by epoch.
-    pub(in crate::chain) epochs: Option<Epochs>,
+    pub epochs: Option<Epochs>,
 }
 
 impl Table {
@@ -89,12 +91,6 @@ impl Table {
         }
     }
 
-    /// Where items expire: the entries that have not, by epoch.
-    #[inline]
-    pub fn epochs(&self) -> Option<&Epochs> {
-        self.epochs.as_ref()
-    }
-
     /// The value of slots that are written in the current epoch.
     pub(in crate::chain) fn epoch_value(&self) -> u32 {
         let current = self.epochs.as_ref().map_or(0, Epochs::current);
@@ -120,18 +116,6 @@ impl Table {
         self.void_copies = self.void_copies.min(self.occupied);
     }
 
-    /// Its pages.
-    #[inline]
-    pub fn layout(&self) -> &Paged {
-        &self.layout
-    }
-
-    /// Slots in use, void copies included.
-    #[inline]
-    pub fn occupied(&self) -> u64 {
-        self.occupied
-    }
-
     /// Items in the filter: adds less deletes; where items expire, entries that
     /// have not.
     #[inline]
@@ -142,25 +126,13 @@ impl Table {
         }
     }
 
-    /// Copies that are counted beside pages.
-    #[inline]
-    pub fn counted(&self) -> u64 {
-        self.counted
-    }
-
     /// Whether values of items are in lists beside pages.
     #[inline]
     pub(in crate::chain) fn has_lists(&self) -> bool {
         self.epochs.is_none() && self.layout.code().value_bits() > 0
     }
 
-    /// Counters beside all pages. None where items expire: there a page has a stamp.
-    #[inline]
-    pub fn keys(&self) -> u64 {
-        self.keys
-    }
-
-    /// Those of them that are in lists.
+    /// Counters beside all pages that are in lists.
     #[inline]
     pub(in crate::chain) fn list_keys(&self) -> u64 {
         match self.has_lists() {
@@ -184,11 +156,6 @@ impl Table {
             return 0;
         }
         (self.occupied + self.counted).saturating_sub(self.items)
-    }
-
-    /// Entries by the bits that are known of them.
-    pub fn known(&self) -> &Known {
-        &self.known
     }
 
     /// Probability that an item which was never added is found.

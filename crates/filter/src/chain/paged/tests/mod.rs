@@ -72,7 +72,7 @@ impl Filter {
         self.stats.void_copies += stats.void_copies;
         self.commits += 1;
         // A page in 64 commits, however many there are.
-        let often = 64 * u64::from(self.table().layout().pages());
+        let often = 64 * u64::from(self.table().layout.pages());
         if self.commits.is_multiple_of(often) {
             self.verify();
         }
@@ -157,7 +157,7 @@ fn below(state: &mut u64, limit: usize) -> usize {
 /// Every record of what pages hold agrees with what they hold.
 fn check(filter: &Filter) {
     filter.verify();
-    let (table, layout) = (filter.table(), *filter.table().layout());
+    let (table, layout) = (filter.table(), filter.table().layout);
     let (code, width) = (layout.code(), layout.code().width());
     let mut known = Known::of(code.suffix_bits(), Vec::new());
     let (mut counted, mut keys) = (0, 0);
@@ -188,12 +188,12 @@ fn check(filter: &Filter) {
         assert_eq!(Counters::decode(&bytes).as_ref(), Ok(&page.counters));
     }
     assert!(filter.page(layout.pages()).is_none());
-    assert_eq!(&known, table.known());
-    assert_eq!(known.total(), table.occupied());
-    assert_eq!(counted, table.counted());
-    assert_eq!(keys, table.keys());
+    assert_eq!(&known, &table.known);
+    assert_eq!(known.total(), table.occupied);
+    assert_eq!(counted, table.counted);
+    assert_eq!(keys, table.keys);
     // What is there beyond the items was copied by splits; merges forget some of it.
-    let entries = table.occupied() + table.counted();
+    let entries = table.occupied + table.counted;
     assert!(entries >= table.items());
     assert!(entries <= table.items() + filter.stats.void_copies);
 }
@@ -294,7 +294,7 @@ fn run(run: &Run) -> Filter {
                 true => oracle.add(run),
                 false => oracle.delete(),
             }
-            deepest = deepest.max(oracle.filter.table().layout().level());
+            deepest = deepest.max(oracle.filter.table().layout.level());
             if operations % (peak / 2) == 0 {
                 oracle.check();
             }
@@ -312,8 +312,8 @@ fn run(run: &Run) -> Filter {
         run.pages,
         run.copies,
         oracle.refused,
-        oracle.filter.table().occupied(),
-        oracle.filter.table().layout().pages(),
+        oracle.filter.table().occupied,
+        oracle.filter.table().layout.pages(),
         PlanStats {
             kick_paths: Vec::new(),
             ..oracle.filter.stats.clone()
@@ -347,8 +347,8 @@ fn a_filter_agrees_with_an_exact_multiset_through_growth_and_contraction() {
             // Void copies outlive their items.
             assert!(void_copies::is_contracted(&filter), "{width:?}");
             if stats.void_copies == 0 {
-                assert_eq!(table.occupied() + table.counted(), 0);
-                assert_eq!(u64::from(table.layout().pages()), pages);
+                assert_eq!(table.occupied + table.counted, 0);
+                assert_eq!(u64::from(table.layout.pages()), pages);
             }
         }
     }
@@ -387,7 +387,7 @@ fn fill(filter: &mut Filter, first: u64, items: u64) {
 
 /// Items up to the load at which the first page is split.
 fn capacity(filter: &Filter) -> u64 {
-    let layout = filter.table().layout();
+    let layout = &filter.table().layout;
     let first = SplitLoads::of(layout.code().width()).first;
     u64::from(layout.families()) * layout.slots_per_page() * first / 1000
 }
@@ -402,7 +402,7 @@ fn distinct_items_split_a_page_at_a_time_and_force_nothing() {
             assert_eq!(filter.stats.splits, 0, "{width:?}");
             fill(&mut filter, 0, peak().max(8 * capacity as usize) as u64);
             let stats = &filter.stats;
-            assert!(filter.table().layout().level() >= 3, "{width:?}");
+            assert!(filter.table().layout.level() >= 3, "{width:?}");
             assert_eq!((stats.max_splits, stats.forced_splits), (1, 0), "{width:?}");
             check(&filter);
         }
@@ -440,7 +440,7 @@ fn copies_of_hot_items_live_through_growth_and_contraction() {
                 }
             }
             // Other items of their classes may be among them.
-            assert!((1..=64).contains(&filter.table().occupied()));
+            assert!((1..=64).contains(&filter.table().occupied));
             let mut items = 0;
             let at_least = |filter: &mut Filter, copies| {
                 for &hot in &hot {
@@ -453,12 +453,12 @@ fn copies_of_hot_items_live_through_growth_and_contraction() {
             }
             at_least(&mut filter, 200);
             check(&filter);
-            let grown = filter.table().layout().pages();
+            let grown = filter.table().layout.pages();
             while items > capacity / 2 {
                 items -= 1;
                 assert!(filter.delete(hash(items)), "{width:?}");
             }
-            assert!(filter.table().layout().pages() < grown / 8);
+            assert!(filter.table().layout.pages() < grown / 8);
             at_least(&mut filter, 200);
             for left in (0..200).rev() {
                 for &hot in &hot {

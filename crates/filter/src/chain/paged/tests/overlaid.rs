@@ -178,7 +178,7 @@ fn plans_over_overlays_change_what_they_would_change_at_once() {
                 }
             }
             assert_eq!(&chain, at_once.filter.chain());
-            let pages = at_once.table().layout().pages();
+            let pages = at_once.table().layout.pages();
             published.apply(&pending.changes(), pages);
             for (number, page) in (0..).zip(&published.pages) {
                 let expected = at_once.page(number).unwrap();
@@ -207,7 +207,7 @@ fn plan_adds(
     mode: AddMode,
     mut calls: impl FnMut() -> (usize, u64),
 ) -> Planned {
-    let pages = 0..filter.table().layout().pages();
+    let pages = 0..filter.table().layout.pages();
     let mut published = Published {
         pages: pages.map(|it| filter.page(it).unwrap()).collect(),
         ..Published::default()

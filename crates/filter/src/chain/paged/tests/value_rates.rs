@@ -54,7 +54,7 @@ fn wrong_answers_about_values_are_as_rare_as_the_formulas_say() {
                 }
             }
             println!("{code:?}, {each} values an item, {growth} of its capacity");
-            let per_class = filter.table().items() as f64 / filter.table().occupied() as f64;
+            let per_class = filter.table().items() as f64 / filter.table().occupied as f64;
             let values = 2f64.powi(i32::from(value_bits));
             // A value that comes twice in a class is met once.
             let different = values * -f64::exp_m1(-per_class / values);
@@ -177,8 +177,8 @@ fn load_at_first_split(filter: &mut Filter, values_of: impl Fn(u64) -> u64) -> f
     let due = capacity(filter) as f64;
     for item in 0.. {
         for value in 0..values_of(item) {
-            let occupied = filter.table().occupied();
-            let value = value as u32 & filter.table().layout().code().value_mask();
+            let occupied = filter.table().occupied;
+            let value = value as u32 & filter.table().layout.code().value_mask();
             assert_eq!(filter.add_value(item, value), AddResult::Added);
             if filter.stats.splits > 0 {
                 return occupied as f64 / due;
@@ -209,7 +209,7 @@ fn further_values_of_an_item_take_no_slots() {
             println!(
                 "{width:?}, {value_bits} bits of value, {name} values an item: {load:.4} of the slots at which a split is due, {} pairs in {} slots",
                 filter.table().items(),
-                filter.table().occupied(),
+                filter.table().occupied,
             );
             assert_eq!(filter.stats.forced_splits, 0);
             assert!(load >= 0.96, "{load}");

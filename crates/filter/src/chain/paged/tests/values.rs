@@ -182,7 +182,7 @@ fn run_values(run: &ValueRun) -> Filter {
             if operations.is_multiple_of(16) {
                 oracle.check_one();
             }
-            deepest = deepest.max(oracle.filter.table().layout().level());
+            deepest = deepest.max(oracle.filter.table().layout.level());
             // A filter that is full stays so: on with the next phase.
             if oracle.refused - refused > 100 {
                 break;
@@ -196,9 +196,9 @@ fn run_values(run: &ValueRun) -> Filter {
         run.pages,
         run.values,
         oracle.refused,
-        oracle.filter.table().occupied(),
-        oracle.filter.table().counted(),
-        oracle.filter.table().layout().pages(),
+        oracle.filter.table().occupied,
+        oracle.filter.table().counted,
+        oracle.filter.table().layout.pages(),
         PlanStats {
             kick_paths: Vec::new(),
             ..oracle.filter.stats.clone()
@@ -229,8 +229,8 @@ fn values_agree_with_an_exact_multiset_through_growth_and_contraction() {
             assert_eq!(filter.stats.forced_splits, 0);
             if filter.stats.void_copies == 0 {
                 let table = filter.table();
-                assert_eq!(table.occupied() + table.counted(), 0);
-                assert_eq!(u64::from(table.layout().pages()), pages);
+                assert_eq!(table.occupied + table.counted, 0);
+                assert_eq!(u64::from(table.layout.pages()), pages);
             }
         }
     }
@@ -259,8 +259,8 @@ fn long_lists_split_pages_and_are_put_together_again() {
         let table = filter.table();
         assert!(filter.stats.splits > 0, "no page was split");
         assert_eq!(filter.stats.forced_splits, 0);
-        assert_eq!(table.keys() + table.occupied() + table.counted(), 0);
-        assert_eq!(u64::from(table.layout().pages()), pages);
+        assert_eq!(table.keys + table.occupied + table.counted, 0);
+        assert_eq!(u64::from(table.layout.pages()), pages);
     }
 }
 
@@ -272,14 +272,14 @@ fn lists_that_become_short_bring_pages_together_again() {
     for (item, value) in all() {
         assert_eq!(filter.add_value(item, value), AddResult::Added);
     }
-    let grown = filter.table().layout().pages();
+    let grown = filter.table().layout.pages();
     assert!(grown > 4, "{grown} pages");
     // No slot becomes free: one value of each item stays.
     for (item, value) in all().filter(|(_, value)| *value > 0) {
         assert!(filter.delete_value(item, value));
     }
-    assert_eq!(filter.table().keys(), 0);
-    assert_eq!(filter.table().layout().pages(), 1);
+    assert_eq!(filter.table().keys, 0);
+    assert_eq!(filter.table().layout.pages(), 1);
     assert!((0..items).all(|item| filter.has_value(item, 0)));
     check(&filter);
 }
@@ -323,7 +323,7 @@ fn an_item_takes_so_many_values_and_no_growth() {
     let values = filter.values(7);
     assert!((0..most).eq(values.iter().map(|it| it.value)));
     let table = filter.table();
-    assert_eq!((table.occupied(), table.layout().pages()), (1, 1));
+    assert_eq!((table.occupied, table.layout.pages()), (1, 1));
     assert!(filter.delete_value(7, 5) && !filter.delete_value(7, 5));
     assert_eq!(filter.add_value(7, most), AddResult::Added);
     check(&filter);
@@ -352,7 +352,7 @@ fn slots_are_full_before_a_filter_grows_that_knows_how_many_values_there_are() {
         let capacity = 120_000 / u64::from(per_item);
         let pages = rate::pages_for_values(capacity, per_item, width);
         let mut filter = filter(pages, code(width, value_bits, None));
-        let slots = filter.table().layout().slots();
+        let slots = filter.table().layout.slots();
         let (mut random, mut items, mut entries) = (SEED, 0, 0);
         while filter.stats.splits == 0 {
             let values = match most {
@@ -364,7 +364,7 @@ fn slots_are_full_before_a_filter_grows_that_knows_how_many_values_there_are() {
             }
             (items, entries) = (items + 1, entries + values);
         }
-        let load = filter.table().occupied() as f64 / slots as f64;
+        let load = filter.table().occupied as f64 / slots as f64;
         let target = SplitLoads::of(width).first as f64 / 1000.0;
         println!(
             "{width:?}, up to {most} values: the first split after {:.2} of the capacity, at a load of {load:.3}, {:.3} of the target; {entries} entries of {items} items on {pages} pages",
@@ -397,7 +397,7 @@ fn a_page_whose_list_is_full_takes_further_values_into_slots() {
     check(&filter);
     let table = filter.table();
     assert!(u64::from(each) * items > MAX_VALUE_COUNTERS as u64);
-    assert!(table.occupied() > items && table.keys() == MAX_VALUE_COUNTERS as u64);
+    assert!(table.occupied > items && table.keys == MAX_VALUE_COUNTERS as u64);
     for item in 0..items {
         assert_eq!(filter.values(item).len(), each as usize);
     }
@@ -407,7 +407,7 @@ fn a_page_whose_list_is_full_takes_further_values_into_slots() {
         }
     }
     check(&filter);
-    assert_eq!(filter.table().occupied() + filter.table().counted(), 0);
+    assert_eq!(filter.table().occupied + filter.table().counted, 0);
 }
 
 #[test]
@@ -439,7 +439,7 @@ fn a_replaced_value_takes_no_room_and_what_is_absent_changes_nothing() {
     }
     let table = filter.table();
     assert_eq!(
-        (table.items(), table.occupied(), table.counted()),
+        (table.items(), table.occupied, table.counted),
         (3, 1, 2)
     );
 }
@@ -478,20 +478,20 @@ fn a_value_beside_a_page_whose_list_is_full_can_be_replaced() {
         assert_eq!(filter.add_value(item, 1), AddResult::Added);
     }
     fill_lists(&mut filter, 10, 500);
-    let (items, occupied) = (filter.table().items(), filter.table().occupied());
+    let (items, occupied) = (filter.table().items(), filter.table().occupied);
     for item in 0..500 {
         let replaced = filter.replace_value(item, 1, 60_000);
         assert_eq!(replaced, ReplaceResult::Replaced);
         assert!(filter.has_value(item, 1) && filter.has_value(item, 60_000));
     }
     assert_eq!(filter.table().items(), items);
-    assert!(filter.table().occupied() > occupied, "no list was full");
+    assert!(filter.table().occupied > occupied, "no list was full");
     check(&filter);
 }
 
 /// Fills the list of every page, with values of items from 0 on.
 fn fill_lists(filter: &mut Filter, from_value: u32, to_value: u32) {
-    let layout = *filter.table().layout();
+    let layout = filter.table().layout;
     let is_full = |filter: &Filter, page| {
         let counters = filter.page(page).unwrap().counters;
         counters.len() >= MAX_VALUE_COUNTERS
@@ -525,18 +525,18 @@ fn a_delete_takes_the_longest_match_and_not_the_shorter_one_of_another_item() {
     for item in 1_400..5_300 {
         assert_eq!(filter.add_value(item, 2), AddResult::Added);
     }
-    let level = filter.table().layout().level();
+    let level = filter.table().layout.level();
     assert!(level >= 2, "{level}");
     // Without room beside the page, what would be counted with a shorter match
     // takes a slot of its own, and that knows more.
     fill_lists(&mut filter, 3, 512);
     let known_less = (1u64 << 40..).filter(|&item| filter.filter.exists(hash(item)));
     let found: Vec<u64> = known_less.take(400).collect();
-    let in_slots = filter.table().occupied();
+    let in_slots = filter.table().occupied;
     for &item in &found {
         assert_eq!(filter.add_value(item, 1), AddResult::Added);
     }
-    assert!(filter.table().occupied() > in_slots + 100);
+    assert!(filter.table().occupied > in_slots + 100);
     for &item in &found {
         assert!(filter.delete_value(item, 1), "{item} can't be deleted");
     }

@@ -4,7 +4,7 @@ use super::*;
 
 /// Whether a filter has no more pages than its entries need.
 pub(super) fn is_contracted(filter: &Filter) -> bool {
-    let layout = filter.table().layout();
+    let layout = &filter.table().layout;
     layout.pages() == layout.families() || filter.filter.chain().load() > 0.38
 }
 
@@ -33,7 +33,7 @@ fn a_filter_that_grew_beyond_what_slots_record_shrinks_and_grows_again_and_again
         for round in 0..4 {
             fill(&mut filter, first, items);
             check(&filter);
-            let grown = filter.table().layout().pages();
+            let grown = filter.table().layout.pages();
             // Half of the items go, and come again.
             delete_all(&mut filter, (first..first + items / 2).step_by(2));
             check(&filter);
@@ -50,9 +50,9 @@ fn a_filter_that_grew_beyond_what_slots_record_shrinks_and_grows_again_and_again
                 "{:?}, {} anchor bits, round {round}: {grown} pages, {} with {} entries are left, {} counted; {:?}",
                 code.width(),
                 code.anchor_bits(),
-                table.layout().pages(),
-                table.occupied(),
-                table.counted(),
+                table.layout.pages(),
+                table.occupied,
+                table.counted,
                 PlanStats {
                     kick_paths: Vec::new(),
                     ..filter.stats.clone()
@@ -62,7 +62,7 @@ fn a_filter_that_grew_beyond_what_slots_record_shrinks_and_grows_again_and_again
             assert!(is_contracted(&filter));
             // One that finds no room is tried again.
             assert!(100 * filter.stats.failed_merges <= filter.stats.merges);
-            left.push(table.layout().pages());
+            left.push(table.layout.pages());
             assert!(4 * left[round] <= grown);
             first += items;
         }
@@ -78,7 +78,7 @@ fn copies_of_copies_are_not_counted_without_bound() {
     for round in 0..8 {
         fill(&mut filter, round * items, items);
         delete_all(&mut filter, round * items..(round + 1) * items);
-        let pages = (0..filter.table().layout().pages()).map(|it| filter.page(it).unwrap());
+        let pages = (0..filter.table().layout.pages()).map(|it| filter.page(it).unwrap());
         let most = pages
             .flat_map(|it| it.counters.iter().map(|it| it.1).max())
             .max();

@@ -65,7 +65,7 @@ impl Seen {
             planner.at(now_ms);
             planner.add(hash(item), mode)
         });
-        self.most_pages = self.most_pages.max(self.filter.table().layout().pages());
+        self.most_pages = self.most_pages.max(self.filter.table().layout.pages());
         result
     }
 
@@ -168,9 +168,9 @@ impl Seen {
 /// Every record of what pages hold agrees with what they hold.
 fn check_windowed(filter: &Filter) {
     filter.verify();
-    let (table, layout) = (filter.table(), *filter.table().layout());
+    let (table, layout) = (filter.table(), filter.table().layout);
     let (code, width) = (layout.code(), layout.code().width());
-    let epochs = table.epochs().unwrap();
+    let epochs = table.epochs.as_ref().unwrap();
     let mut known = Known::of(code.suffix_bits(), Vec::new());
     let mut by_age = vec![0; epochs.by_age().len()];
     for number in 0..layout.pages() {
@@ -196,8 +196,8 @@ fn check_windowed(filter: &Filter) {
         assert_eq!(occupied, page.occupied);
     }
     assert!(filter.page(layout.pages()).is_none());
-    assert_eq!(&known, table.known());
-    assert_eq!((known.total(), table.counted()), (table.occupied(), 0));
+    assert_eq!(&known, &table.known);
+    assert_eq!((known.total(), table.counted), (table.occupied, 0));
     assert_eq!(by_age, epochs.by_age());
     assert_eq!(table.items(), by_age.iter().sum::<u64>());
     let first = Paged::new(layout.families().into(), code).unwrap();
@@ -262,7 +262,7 @@ fn run_windows(course: &Course) -> Seen {
         course.window,
         seen.expected,
         seen.most_pages,
-        seen.filter.table().layout().pages(),
+        seen.filter.table().layout.pages(),
         PlanStats {
             kick_paths: Vec::new(),
             ..seen.filter.stats.clone()
@@ -406,7 +406,7 @@ fn flat_memory(width: SlotWidth, window: Window, per_day: u64) {
         }
         seen.sweep();
         if epoch >= epochs {
-            pages.push(seen.filter.table().layout().pages());
+            pages.push(seen.filter.table().layout.pages());
         }
     }
     let chain = seen.filter.filter.chain().as_of(seen.now_ms);
@@ -437,13 +437,13 @@ fn an_idle_filter_shrinks_to_its_first_pages() {
         let item = seen.next;
         seen.add(item, AddMode::Always);
     }
-    assert!(seen.filter.table().layout().pages() > 4);
+    assert!(seen.filter.table().layout.pages() > 4);
     seen.now_ms += 7_200_000;
     for _ in 0..12 {
         seen.sweep();
     }
     let table = seen.filter.table();
-    assert_eq!((table.occupied(), table.items()), (0, 0));
-    assert_eq!(table.layout().pages(), 2);
+    assert_eq!((table.occupied, table.items()), (0, 0));
+    assert_eq!(table.layout.pages(), 2);
     check_windowed(&seen.filter);
 }
