@@ -146,9 +146,9 @@ pub struct EpochInfo {
 impl EpochInfo {
     /// All of a window, the newest first.
     fn all(epochs: &Epochs) -> Vec<EpochInfo> {
-        let by_age = (0..).zip(epochs.by_age());
+        let by_age = (0..).zip(&epochs.by_age);
         let epoch = |(age, &items): (u64, &u64)| EpochInfo {
-            from_ms: epochs.window().begin_of(epochs.since(age)),
+            from_ms: epochs.window.begin_of(epochs.since(age)),
             items,
         };
         by_age.map(epoch).collect()

@@ -116,8 +116,8 @@ impl Header {
                 HashId::SipHash13(key) => FileKey::Here(key),
             },
             window: epochs.map(|epochs| WindowAt {
-                window: epochs.window(),
-                current: epochs.current(),
+                window: epochs.window,
+                current: epochs.current,
             }),
             has_attributes: chain.params().attributes().is_some(),
             created_ms: chain.created_at_ms(),

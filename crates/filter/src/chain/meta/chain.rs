@@ -194,8 +194,8 @@ impl Chain {
     /// last.
     pub fn oldest_epoch(&self, now_ms: u64, within_seconds: Option<u64>) -> Option<Epoch> {
         let epochs = self.table()?.epochs.as_ref()?;
-        let window = epochs.window();
-        let current = epochs.current().max(window.epoch_at(now_ms));
+        let window = epochs.window;
+        let current = epochs.current.max(window.epoch_at(now_ms));
         let back = match within_seconds {
             Some(seconds) => window.epochs_within(seconds),
             None => window.epochs(),

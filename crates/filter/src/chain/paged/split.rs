@@ -75,7 +75,7 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// where items expire its stamp.
     pub(super) fn counters_of(&self, counted: Vec<(CounterKey, u64)>) -> Counters {
         match &self.table.epochs {
-            Some(epochs) => stamped(epochs.current()),
+            Some(epochs) => stamped(epochs.current),
             None => Counters::collect(counted),
         }
     }
@@ -109,7 +109,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             self.table.note_entry(known + 1);
             self.table.note_entry(known + 1);
             if let Some(epochs) = &mut self.table.epochs {
-                epochs.note(epoch_of(code, slot, epochs.current()));
+                epochs.note(epoch_of(code, slot, epochs.current));
             }
             self.table.void_copies += 1;
             self.stats.void_copies += 1;

@@ -91,7 +91,7 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// Plans that an item is seen in the current epoch.
     pub(super) fn see(&mut self, hash: ItemHash, mode: AddMode) -> Option<AddResult> {
         self.spend(PROBE);
-        let (layout, current) = (self.table.layout, self.table.epochs.as_ref()?.current());
+        let (layout, current) = (self.table.layout, self.table.epochs.as_ref()?.current);
         let probe = self.probe(hash)?;
         if let Some((longest, epoch)) = self.longest_live(&probe)? {
             if mode == AddMode::OnlyIfAbsent {
@@ -140,7 +140,7 @@ impl<D: Draft> PagePlanner<'_, D> {
     fn longest_live(&mut self, probe: &Probe) -> Option<Option<(Match, Epoch)>> {
         let layout = self.table.layout;
         let epochs = self.table.epochs.as_ref()?;
-        let (oldest, current) = (epochs.oldest(), epochs.current());
+        let (oldest, current) = (epochs.oldest(), epochs.current);
         let mut longest: Option<(Match, Epoch)> = None;
         for one in probe.matches(&layout) {
             let Some(stamp) = stamp(self.draft, one.slot.at.on())? else {
@@ -164,7 +164,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             if let Some(before) = before {
                 epochs.forget(before);
             }
-            epochs.note(epochs.current());
+            epochs.note(epochs.current);
         }
     }
 
@@ -174,7 +174,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         let Some(epochs) = &self.table.epochs else {
             return Some(());
         };
-        let (current, oldest) = (epochs.current(), epochs.oldest());
+        let (current, oldest) = (epochs.current, epochs.oldest());
         let before = stamp(self.draft, page)?;
         if before == Some(current) {
             return Some(());
@@ -217,7 +217,7 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// Whether anything on a page has expired that is still there.
     fn has_expired(&mut self, page: PageAddress) -> Option<bool> {
         let epochs = self.table.epochs.as_ref()?;
-        let (current, oldest) = (epochs.current(), epochs.oldest());
+        let (current, oldest) = (epochs.current, epochs.oldest());
         let Some(stamp) = stamp(self.draft, page)? else {
             return Some(false);
         };
@@ -282,7 +282,7 @@ impl<D: Draft> PagePlanner<'_, D> {
                 continue;
             };
             self.touch(bucket.page())?;
-            let current = self.table.epochs.as_ref()?.current();
+            let current = self.table.epochs.as_ref()?.current;
             let epoch = |it: (u8, u32)| epoch_of(code, it.1, current);
             let older = if epoch(one) < epoch(other) {
                 one

@@ -50,8 +50,8 @@ impl Table {
         match &self.epochs {
             None => out.extend_from_slice(&self.keys.to_le_bytes()),
             Some(epochs) => {
-                out.extend_from_slice(&epochs.current().to_le_bytes());
-                for entries in epochs.by_age() {
+                out.extend_from_slice(&epochs.current.to_le_bytes());
+                for entries in &epochs.by_age {
                     out.extend_from_slice(&entries.to_le_bytes());
                 }
             }
@@ -100,7 +100,7 @@ impl Table {
         if mass.is_none_or(|mass| mass > MAX_ITEMS || mass < items) {
             return Err(MetaError::Corrupt("not as many items as entries"));
         }
-        let is_off = |it: &Epochs| it.live() > occupied || items + counted > 0;
+        let is_off = |it: &Epochs| it.live > occupied || items + counted > 0;
         if epochs.as_ref().is_some_and(is_off) {
             return Err(MetaError::Corrupt("not as many items as epochs have"));
         }

@@ -6,11 +6,14 @@ use crate::chain::params::{Epoch, Window};
 /// that the window reaches back to. Exact: what it counts are slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epochs {
-    window: Window,
-    current: Epoch,
-    /// By age; the first are of the current epoch.
-    entries: Vec<u64>,
-    live: u64,
+    /// The window.
+    pub window: Window,
+    /// The epoch in which the filter was changed last, or looked at.
+    pub current: Epoch,
+    /// Entries that have not expired, by epoch, the current one first.
+    pub by_age: Vec<u64>,
+    /// All of them.
+    pub live: u64,
 }
 
 impl Epochs {
@@ -19,48 +22,32 @@ impl Epochs {
         Epochs {
             window,
             current,
-            entries: vec![0; window.epochs() as usize + 1],
+            by_age: vec![0; window.epochs() as usize + 1],
             live: 0,
         }
     }
 
     /// Those of which so many are there. `None` if these are too many numbers, or
     /// too few.
-    pub(in crate::chain) fn of(
-        window: Window,
-        current: Epoch,
-        entries: Vec<u64>,
-    ) -> Option<Epochs> {
-        let live = entries
-            .iter()
-            .try_fold(0u64, |sum, &it| sum.checked_add(it));
-        let is_right = entries.len() as u64 == window.epochs() + 1;
+    pub(in crate::chain) fn of(window: Window, current: Epoch, by_age: Vec<u64>) -> Option<Epochs> {
+        let live = by_age.iter().try_fold(0u64, |sum, &it| sum.checked_add(it));
+        let is_right = by_age.len() as u64 == window.epochs() + 1;
         Some(Epochs {
             window,
             current,
             live: live.filter(|_| is_right)?,
-            entries,
+            by_age,
         })
     }
 
     /// So many entries, all of the current epoch.
     pub(in crate::chain) fn with_current(&self, entries: u64) -> Epochs {
         let mut epochs = Epochs::new(self.window, self.current);
-        if let Some(now) = epochs.entries.first_mut() {
+        if let Some(now) = epochs.by_age.first_mut() {
             *now = entries;
         }
         epochs.live = entries;
         epochs
-    }
-
-    /// The window.
-    pub fn window(&self) -> Window {
-        self.window
-    }
-
-    /// The epoch in which the filter was changed last, or looked at.
-    pub fn current(&self) -> Epoch {
-        self.current
     }
 
     /// The first epoch whose entries have not expired.
@@ -73,16 +60,6 @@ impl Epochs {
         self.current.saturating_sub(epochs)
     }
 
-    /// Entries that have not expired.
-    pub fn live(&self) -> u64 {
-        self.live
-    }
-
-    /// The same by epoch, the current one first.
-    pub fn by_age(&self) -> &[u64] {
-        &self.entries
-    }
-
     /// Goes on to the epoch of a moment, in milliseconds since 1970; never back.
     pub(in crate::chain) fn advance(&mut self, now_ms: u64) {
         let now = self.window.epoch_at(now_ms);
@@ -90,11 +67,11 @@ impl Epochs {
             return;
         };
         self.current = now;
-        let all = self.entries.len();
+        let all = self.by_age.len();
         let passed = usize::try_from(passed).map_or(all, |passed| passed.min(all));
-        self.entries.rotate_right(passed);
-        self.entries.iter_mut().take(passed).for_each(|it| *it = 0);
-        self.live = self.entries.iter().sum();
+        self.by_age.rotate_right(passed);
+        self.by_age.iter_mut().take(passed).for_each(|it| *it = 0);
+        self.live = self.by_age.iter().sum();
     }
 
     /// Counts an entry of an epoch.
@@ -115,7 +92,7 @@ impl Epochs {
 
     fn of_epoch(&mut self, epoch: Epoch) -> Option<&mut u64> {
         let age = self.current.checked_sub(epoch)?;
-        self.entries.get_mut(usize::try_from(age).ok()?)
+        self.by_age.get_mut(usize::try_from(age).ok()?)
     }
 }
 
@@ -131,15 +108,15 @@ mod tests {
             (0..entries).for_each(|_| epochs.note(epoch));
         }
         // Expired ones and those that are still to come are not counted.
-        assert_eq!((epochs.by_age(), epochs.live()), (&[3, 2, 0, 1][..], 6));
+        assert_eq!((&epochs.by_age[..], epochs.live), (&[3, 2, 0, 1][..], 6));
         epochs.advance(1_010_000);
-        assert_eq!((epochs.by_age(), epochs.live()), (&[0, 3, 2, 0][..], 5));
+        assert_eq!((&epochs.by_age[..], epochs.live), (&[0, 3, 2, 0][..], 5));
         epochs.forget(100);
         epochs.advance(1_000_000);
-        assert_eq!((epochs.current(), epochs.live()), (101, 4));
+        assert_eq!((epochs.current, epochs.live), (101, 4));
         epochs.advance(1_040_000);
-        assert_eq!((epochs.by_age(), epochs.live()), (&[0; 4][..], 0));
+        assert_eq!((&epochs.by_age[..], epochs.live), (&[0; 4][..], 0));
         epochs.advance(u64::MAX);
-        assert_eq!(epochs.live(), 0);
+        assert_eq!(epochs.live, 0);
     }
 }

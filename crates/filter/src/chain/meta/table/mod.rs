@@ -93,7 +93,7 @@ impl Table {
 
     /// The value of slots that are written in the current epoch.
     pub(in crate::chain) fn epoch_value(&self) -> u32 {
-        let current = self.epochs.as_ref().map_or(0, Epochs::current);
+        let current = self.epochs.as_ref().map_or(0, |it| it.current);
         current as u32 & self.layout.code().value_mask()
     }
 
@@ -106,7 +106,7 @@ impl Table {
     #[inline]
     fn live(&self) -> u64 {
         match &self.epochs {
-            Some(epochs) => epochs.live(),
+            Some(epochs) => epochs.live,
             None => self.occupied,
         }
     }
@@ -121,7 +121,7 @@ impl Table {
     #[inline]
     pub fn items(&self) -> u64 {
         match &self.epochs {
-            Some(epochs) => epochs.live(),
+            Some(epochs) => epochs.live,
             None => self.items,
         }
     }
@@ -164,7 +164,7 @@ impl Table {
         match &self.epochs {
             // Entries that have expired answer no question.
             Some(epochs) if self.occupied > 0 => {
-                let share = epochs.live() as f64 / self.occupied as f64;
+                let share = epochs.live as f64 / self.occupied as f64;
                 0.0 - f64::exp_m1(share * f64::ln_1p(-of_all))
             }
             _ => of_all,

@@ -172,7 +172,7 @@ fn check_windowed(filter: &Filter) {
     let (code, width) = (layout.code(), layout.code().width());
     let epochs = table.epochs.as_ref().unwrap();
     let mut known = Known::of(code.suffix_bits(), Vec::new());
-    let mut by_age = vec![0; epochs.by_age().len()];
+    let mut by_age = vec![0; epochs.by_age.len()];
     for number in 0..layout.pages() {
         let (page, level) = (filter.page(number).unwrap(), layout.level_of(number));
         let stamp = page.counters.get(CounterKey::STAMP).checked_sub(1);
@@ -187,7 +187,7 @@ fn check_windowed(filter: &Filter) {
                 occupied += 1;
                 known.add(code.known(slot, level));
                 let epoch = epoch_of(code, slot, stamp.unwrap());
-                let age = epochs.current().checked_sub(epoch).unwrap();
+                let age = epochs.current.checked_sub(epoch).unwrap();
                 if let Some(entries) = by_age.get_mut(age as usize) {
                     *entries += 1;
                 }
@@ -198,10 +198,10 @@ fn check_windowed(filter: &Filter) {
     assert!(filter.page(layout.pages()).is_none());
     assert_eq!(&known, &table.known);
     assert_eq!((known.total(), table.counted), (table.occupied, 0));
-    assert_eq!(by_age, epochs.by_age());
+    assert_eq!(by_age, epochs.by_age);
     assert_eq!(table.items(), by_age.iter().sum::<u64>());
     let first = Paged::new(layout.families().into(), code).unwrap();
-    let read = Table::decode(&table.encode(), &first, Some(epochs.window()));
+    let read = Table::decode(&table.encode(), &first, Some(epochs.window));
     assert_eq!(read.as_ref(), Ok(table));
 }
 
