@@ -96,7 +96,6 @@ impl Catalog {
             file,
             path,
             complete: self.path(id),
-            is_complete: false,
         })
     }
 
@@ -149,7 +148,6 @@ pub(super) struct Partial {
     pub(super) file: File,
     path: PathBuf,
     complete: PathBuf,
-    is_complete: bool,
 }
 
 impl Partial {
@@ -158,23 +156,20 @@ impl Partial {
     }
 
     /// Forces it to the disk and gives it its final name.
-    pub(super) fn finish(mut self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<()> {
         self.file
             .sync_all()
             .and_then(|()| fs::rename(&self.path, &self.complete))
             .and_then(|()| sync_parent(&self.complete))
-            .map_err(|error| BackupError::io("finishing a backup", error))?;
-        self.is_complete = true;
-        Ok(())
+            .map_err(|error| BackupError::io("finishing a backup", error))
     }
 }
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        if !self.is_complete {
-            // What stays is removed by the next start.
-            let _ = fs::remove_file(&self.path);
-        }
+        // Under this name nothing is left once it is finished. What stays is removed by
+        // the next start.
+        let _ = fs::remove_file(&self.path);
     }
 }
 

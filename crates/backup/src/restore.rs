@@ -72,7 +72,6 @@ fn is_missing_or_empty(directory: &Path) -> Result<bool> {
 /// The directory before it has its name; removed unless it gets it.
 struct Staging {
     directory: PathBuf,
-    is_moved: bool,
 }
 
 impl Staging {
@@ -93,13 +92,10 @@ impl Staging {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(making(error)),
             _ => fs::create_dir(&directory).map_err(making)?,
         }
-        Ok(Staging {
-            directory,
-            is_moved: false,
-        })
+        Ok(Staging { directory })
     }
 
-    fn move_to(mut self, data_dir: &Path) -> Result<()> {
+    fn move_to(self, data_dir: &Path) -> Result<()> {
         File::open(&self.directory)
             .and_then(|directory| directory.sync_all())
             // On some systems an empty directory is in the way.
@@ -108,17 +104,14 @@ impl Staging {
                 _ => fs::rename(&self.directory, data_dir),
             })
             .and_then(|()| sync_parent(data_dir))
-            .map_err(|error| BackupError::io("naming what was restored", error))?;
-        self.is_moved = true;
-        Ok(())
+            .map_err(|error| BackupError::io("naming what was restored", error))
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        if !self.is_moved {
-            // Its name says that it is not complete.
-            let _ = fs::remove_dir_all(&self.directory);
-        }
+        // Under this name nothing is left once it was moved. If something is, the name
+        // says that it is not complete.
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
