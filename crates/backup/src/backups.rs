@@ -78,7 +78,8 @@ pub struct Backups {
     store: Arc<PageStore>,
     check: ContentCheck,
     catalog: Catalog,
-    keep: usize,
+    /// Whole archives that are kept.
+    pub keep: usize,
     disk_reserve: DiskReserve,
     metrics: Arc<Metrics>,
     /// When the newest whole backup was begun, in seconds since 1970; 0 = there
@@ -169,11 +170,6 @@ impl Backups {
             starting: Mutex::default(),
             current: Mutex::default(),
         }))
-    }
-
-    /// Whole archives that are kept.
-    pub fn kept(&self) -> usize {
-        self.keep
     }
 
     /// Begins a backup of everything acknowledged so far; the rest happens on

@@ -30,7 +30,8 @@ pub struct Snapshot {
     of: Arc<Snapshots>,
     id: BackupId,
     frozen: Box<dyn FrozenStore>,
-    bytes: u64,
+    /// Bytes of its archive.
+    pub bytes: u64,
 }
 
 impl Snapshots {
@@ -84,11 +85,6 @@ impl Snapshots {
 }
 
 impl Snapshot {
-    /// Bytes of its archive.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Writes its archive. Blocks.
     ///
     /// # Errors
@@ -193,7 +189,7 @@ mod tests {
             "{:?}",
             started.elapsed()
         );
-        assert_eq!(archive.len() as u64, snapshot.bytes());
+        assert_eq!(archive.len() as u64, snapshot.bytes);
         drop(snapshot);
         assert!(snapshots.begin(SystemTime::now()).is_ok());
         let given = metrics.snapshots.with_label_values(&["given", "complete"]);

@@ -117,7 +117,7 @@ async fn post_snapshot(
         }
     });
     let snapshot = begun.await??;
-    let bytes = snapshot.bytes();
+    let bytes = snapshot.bytes;
     let body = stream::start(slot, move |pieces| {
         if let Err(error) = snapshot.write(Sending(pieces)) {
             pieces.break_off(&error);

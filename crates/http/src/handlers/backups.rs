@@ -111,8 +111,7 @@ pub(crate) async fn create_backup(
 
 /// `GET /admin/backups`.
 pub(crate) async fn list_backups(State(app): State<Arc<App>>, _: NoQuery) -> Result {
-    let (backups, keep) =
-        with_backups(&app, |backups| Ok((backups.list()?, backups.kept()))).await?;
+    let (backups, keep) = with_backups(&app, |it| Ok((it.list()?, it.keep))).await?;
     json(&BackupListBody {
         backups: backups.into_iter().map(BackupBody::from).collect(),
         keep,
