@@ -249,15 +249,6 @@ impl Remote {
         Ok(Remote { base, client })
     }
 
-    /// An address below the server's own; the parts are encoded.
-    fn url(&self, parts: &[&str]) -> Url {
-        let mut url = self.base.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(parts);
-        }
-        url
-    }
-
     /// The server's address, for messages.
     pub fn name(&self) -> String {
         // A port that was forgotten is seen by the one that is asked.
@@ -276,7 +267,11 @@ impl Remote {
 
     /// A request for a path below the server's address, whose parts are encoded.
     pub fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
-        self.client.request(method, self.url(path))
+        let mut url = self.base.clone();
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.pop_if_empty().extend(path);
+        }
+        self.client.request(method, url)
     }
 
     /// Sends a request and reads its answer.

@@ -27,7 +27,8 @@ fn an_address_is_a_url() {
 fn parts_of_a_path_are_encoded() {
     let of = |base: &str| {
         let remote = Remote::new(base, &Credentials::default()).unwrap();
-        remote.url(&["filters", "a/b c:d"]).to_string()
+        let request = remote.request(Method::GET, &["filters", "a/b c:d"]);
+        request.build().unwrap().url().to_string()
     };
     assert_eq!(of("http://a"), "http://a/filters/a%2Fb%20c:d");
     assert_eq!(
