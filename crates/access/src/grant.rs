@@ -54,7 +54,7 @@ impl FromStr for Scope {
 const MAX_NAME_LENGTH: usize = 64;
 
 /// What a key is called: 1 to 64 characters of `A-Z a-z 0-9 . _ -`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct KeyName(Arc<str>);
 

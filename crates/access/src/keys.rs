@@ -177,8 +177,7 @@ impl ApiKeys {
             let Some(digest) = entry.digest() else {
                 continue;
             };
-            let old = before.get(digest.bytes());
-            let key = match old {
+            let key = match before.get(digest.bytes()) {
                 Some(old) if old.allows_the_same_as(&entry) => {
                     let expires_at_ms = expires_at_ms(&entry);
                     let was = old.expires_at_ms.swap(expires_at_ms, Ordering::Relaxed);
@@ -210,9 +209,7 @@ impl ApiKeys {
                 old.revoked.send_replace(true);
             }
         }
-        changes
-            .removed
-            .sort_by(|one, other| one.as_str().cmp(other.as_str()));
+        changes.removed.sort();
         Ok(changes)
     }
 

@@ -274,7 +274,7 @@ impl<'a> Sweep<'a> {
             let view = filter.view.load_full();
             let id = view.chain.hash_id();
             let of_items = match &so_far.unkeyed {
-                _ if id.is_keyed() => Hashes::Own(id),
+                _ if matches!(id, HashId::SipHash13(_)) => Hashes::Own(id),
                 Some((known, hashes)) if *known == id => Hashes::Known(Arc::clone(hashes)),
                 _ => {
                     let hashes = hash_items(&engine.caller, &view.chain, asked.items).await?;

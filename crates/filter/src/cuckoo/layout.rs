@@ -44,7 +44,7 @@ impl Layout {
     pub fn bucket_size(&self) -> u8 {
         match self {
             Layout::Classic(classic) => classic.bucket_size(),
-            Layout::Paged(paged) => paged.bucket_size(),
+            Layout::Paged(paged) => paged.code().bucket_size(),
         }
     }
 

@@ -39,7 +39,7 @@ impl Bucket {
         let (number, first) = layout.address(bucket);
         let at = page(number).word(first);
         let mut words = [pages.word(at)?, 0];
-        if layout.words_per_bucket() == 2 {
+        if layout.code().words_per_bucket() == 2 {
             words[1] = pages.word(page(number).word(first + 1))?;
         }
         Some(Bucket { at, words })
@@ -60,7 +60,7 @@ impl Bucket {
         together: impl Fn(T, T) -> T,
     ) -> T {
         let [first, second] = self.words;
-        match layout.words_per_bucket() {
+        match layout.code().words_per_bucket() {
             1 => of(first),
             _ => together(of(first), of(second)),
         }
@@ -112,7 +112,7 @@ impl Bucket {
     #[inline(always)]
     pub(in crate::chain) fn slots(&self, layout: &Paged) -> impl Iterator<Item = u32> + use<> {
         let (width, bucket) = (layout.code().width(), *self);
-        (0..layout.bucket_size()).map(move |slot| bucket.slot(width, slot).held(width))
+        (0..layout.code().bucket_size()).map(move |slot| bucket.slot(width, slot).held(width))
     }
 
     /// One of its slots.

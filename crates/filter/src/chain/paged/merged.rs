@@ -196,7 +196,7 @@ impl Merged {
             return Some(None);
         };
         let bucket = Bucket::read(layout, to.bucket, pages)?;
-        let room = u32::from(layout.bucket_size()) - bucket.used(layout);
+        let room = u32::from(layout.code().bucket_size()) - bucket.used(layout);
         let taken = self.away.iter().filter(|it| it.bucket == to.bucket);
         Some((taken.count() < room as usize).then_some(to))
     }

@@ -35,11 +35,6 @@ impl Window {
         seconds.div_ceil(MAX_EPOCHS).max(1)
     }
 
-    /// The epochs of a window for which none were asked: 24 of them.
-    pub fn usual_resolution(seconds: u64) -> u64 {
-        seconds.div_ceil(24).max(1)
-    }
-
     /// Seconds since it was seen last during which an item is found.
     pub fn seconds(self) -> u32 {
         self.seconds

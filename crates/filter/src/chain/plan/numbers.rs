@@ -2,6 +2,7 @@
 
 /// Where each page is among those that were added: an open-addressed map that
 /// leaves the addresses to whoever has the pages.
+#[derive(Default)]
 pub(super) struct Numbers {
     /// A power of two of them, at most a quarter of them taken: what was looked
     /// for is nearly always found, or missed, at the first look.
@@ -13,16 +14,6 @@ pub(super) struct Numbers {
 
 /// No page has this number.
 const FREE: u32 = u32::MAX;
-
-impl Default for Numbers {
-    fn default() -> Self {
-        Numbers {
-            entries: Vec::new(),
-            taken: 0,
-            shift: 63,
-        }
-    }
-}
 
 impl Numbers {
     /// Makes room for so many more.

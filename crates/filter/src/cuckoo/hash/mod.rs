@@ -22,11 +22,6 @@ pub enum HashId {
 }
 
 impl HashId {
-    /// Whether filters hash the same item differently.
-    pub fn is_keyed(self) -> bool {
-        matches!(self, HashId::SipHash13(_))
-    }
-
     /// The hash, ready for many items.
     #[inline]
     pub fn hasher(self) -> ItemHasher {

@@ -108,31 +108,19 @@ impl Paged {
     #[inline]
     pub fn address(&self, bucket: BucketIndex) -> (u32, u16) {
         let (page, within) = self.page_and_offset(bucket);
-        (page, within as u16 * self.words_per_bucket())
+        (page, within as u16 * self.code.words_per_bucket())
     }
 
     /// The bucket of a page that begins with a word.
     #[inline]
     pub fn bucket_at(&self, page: u32, word: u16) -> BucketIndex {
-        self.bucket(page, u32::from(word / self.words_per_bucket()))
-    }
-
-    /// Words of a bucket, one or two.
-    #[inline]
-    pub fn words_per_bucket(&self) -> u16 {
-        self.code.words_per_bucket()
-    }
-
-    /// Slots of a bucket.
-    #[inline]
-    pub fn bucket_size(&self) -> u8 {
-        self.code.bucket_size()
+        self.bucket(page, u32::from(word / self.code.words_per_bucket()))
     }
 
     /// Buckets of a page.
     #[inline]
     pub fn buckets_per_page(&self) -> u16 {
-        PAGE_WORDS / self.words_per_bucket()
+        PAGE_WORDS / self.code.words_per_bucket()
     }
 
     /// Slots of a page.

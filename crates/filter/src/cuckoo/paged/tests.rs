@@ -222,7 +222,7 @@ proptest! {
         for (here, there) in [(first, second), (second, first)] {
             let (page, word) = layout.address(here.bucket);
             prop_assert!(page < layout.pages());
-            prop_assert!(word + layout.words_per_bucket() <= PAGE_WORDS);
+            prop_assert!(word + layout.code().words_per_bucket() <= PAGE_WORDS);
             prop_assert_eq!(layout.bucket_at(page, word), here.bucket);
             prop_assert_eq!(layout.level_of(page), u32::from(here.level));
             prop_assert!(here.slot != 0);

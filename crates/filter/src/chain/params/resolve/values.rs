@@ -79,7 +79,8 @@ fn window(request: &FilterRequest, refusals: &mut Refusals) -> Option<Window> {
     if !(1..=MAX_WINDOW_SECONDS).contains(&seconds) {
         return None;
     }
-    let usual = Window::usual_resolution(seconds);
+    // Where none were asked for, 24 epochs.
+    let usual = seconds.div_ceil(24);
     let resolution = request.window_resolution_seconds.unwrap_or(usual);
     let window = Window::new(seconds, resolution);
     if window.is_none() {
