@@ -327,7 +327,7 @@ fn kick(seed: u64, percent: u64) -> Result<(), Box<dyn Error>> {
                 let mut buckets = Loaded(filter, layout);
                 black_box(search.find(candidates, SEARCH, u16::MAX, &mut buckets));
                 looked += search.looked_at();
-                moved += search.moves().len();
+                moved += search.moves.len();
             }
             homeless.len() as u64
         }),

@@ -116,7 +116,7 @@ impl Rows {
         field: ValueField,
         values: &mut Vec<u32>,
     ) -> Result {
-        let attributes = codec.attributes().clone();
+        let attributes = codec.attributes.clone();
         let known: Vec<Option<usize>> = self
             .names
             .iter()
@@ -189,7 +189,7 @@ impl Where {
     /// # Errors
     /// [`EngineError::RowRefused`]: the filter does not know an attribute or a label.
     pub(super) fn test(&self, mut codec: RowCodec) -> Result<RowTest> {
-        let attributes = codec.attributes().clone();
+        let attributes = codec.attributes.clone();
         let mut test = RowTest::default();
         for (name, labels) in &self.0 {
             let place = |label| RowPlace::Where {

@@ -161,7 +161,7 @@ impl Changes {
     fn of(mut state: PlannedFilter, now_ms: u64) -> (Changes, Overlay) {
         state.chain.note_change(now_ms);
         let mut view = state.view.advanced(state.filter.id, state.chain);
-        if state.overlay.reshapes() {
+        if state.overlay.reshapes {
             view = view.reshaped();
         }
         let changes = Changes {

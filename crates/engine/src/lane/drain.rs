@@ -246,7 +246,7 @@ impl Lane {
         let mut planner = Planner::resume(begun, state.input(), &mut words, search);
         planner.at(request.command.now_ms());
         let worked = work(&request.command, &mut planner);
-        drain.spent += planner.spent();
+        drain.spent += planner.spent;
         let (chain, partial) = planner.suspend();
         let missing = words.missing;
         let outcome = match worked {
@@ -262,7 +262,7 @@ impl Lane {
             Worked::Done(outcome) => outcome,
         };
         // Pages that come to be need frames, too.
-        let new_pages = state.new_pages(partial.overlay());
+        let new_pages = state.new_pages(&partial.overlay);
         let touched = pins.held() - held_before + new_pages;
         let all = others + pins.held() + new_pages;
         let fits = touched <= room && memory.allowance.covers(all);

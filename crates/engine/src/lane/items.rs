@@ -101,7 +101,7 @@ impl ItemWork {
                         break;
                     }
                     (self.step, self.done_of_step) = (self.step + 1, 0);
-                    if planner.spent() >= until {
+                    if planner.spent >= until {
                         break;
                     }
                 }
@@ -169,7 +169,7 @@ fn all<T, D: Draft>(
                 results.push(result);
             }
             done += 1;
-            if planner.spent() >= until {
+            if planner.spent >= until {
                 return done;
             }
         }

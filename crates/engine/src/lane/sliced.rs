@@ -107,7 +107,7 @@ impl SlicedPlan {
     /// Pages that it keeps in memory, or will: new ones come when it is committed.
     pub(super) fn pages(&self) -> usize {
         let new = match &self.stage {
-            Stage::Begun(begun) => self.target.new_pages(begun.partial.overlay()),
+            Stage::Begun(begun) => self.target.new_pages(&begun.partial.overlay),
             Stage::Planned(planned) => planned.encoding.new_pages(),
             Stage::Encoded(encoded, _) => encoded.new_pages(),
         };

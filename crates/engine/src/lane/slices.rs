@@ -97,10 +97,10 @@ impl Lane {
         let mut plan = *plan;
         let (stage, spent) = match plan.stage {
             Stage::Begun(mut begun) => {
-                let spent_before = begun.partial.spent();
+                let spent_before = begun.partial.spent;
                 let (command, pins) = (&plan.request.command, &mut plan.pins);
                 let pace = self.plan_items(command, &mut plan.target, pins, &mut begun, search);
-                let spent = begun.partial.spent() - spent_before;
+                let spent = begun.partial.spent - spent_before;
                 (self.bounded(begun, pace, &plan.target, pins), spent)
             }
             Stage::Planned(planned) => {
@@ -145,7 +145,7 @@ impl Lane {
         let view = Arc::clone(&target.view);
         let mut words = LaneWords::new(&self.cache, &view, pins, self.max_pages);
         words.missing = mem::take(&mut begun.missing);
-        let until = begun.partial.spent() + SLICE_UNITS;
+        let until = begun.partial.spent + SLICE_UNITS;
         let partial = mem::take(&mut begun.partial);
         let mut planner = Planner::resume(partial, target.input(), &mut words, search);
         planner.at(command.now_ms());
@@ -164,11 +164,11 @@ impl Lane {
         target: &PlannedFilter,
         pins: &DrainPins,
     ) -> Result<Stage, Answer> {
-        let pages = pins.held() + target.new_pages(begun.partial.overlay());
+        let pages = pins.held() + target.new_pages(&begun.partial.overlay);
         if begun.missing.over || pages > self.max_pages {
             return Err(Err(self.too_many_pages(pages.max(self.max_pages + 1))));
         }
-        if begun.partial.overlay().changed_words() > MAX_CHANGED_WORDS {
+        if begun.partial.overlay.changed_words() > MAX_CHANGED_WORDS {
             return Err(Err(EngineError::TooManyWords {
                 items: begun.work.done(),
                 bound: MAX_CHANGED_WORDS,
@@ -178,7 +178,7 @@ impl Lane {
             return Ok(Stage::Begun(begun));
         }
         let begun = *begun;
-        let spent = begun.partial.spent();
+        let spent = begun.partial.spent;
         match begun.partial.finish(target.chain.clone()) {
             Some(plan) => Ok(Stage::Planned(Box::new(PlannedChanges {
                 encoding: Encoding::of(

@@ -8,7 +8,8 @@ use crate::cuckoo::hash::ItemHasher;
 /// Turns the labels of rows into values, and values into rows, of one filter.
 #[derive(Clone)]
 pub struct RowCodec {
-    attributes: Attributes,
+    /// What rows consist of.
+    pub attributes: Attributes,
     hasher: ItemHasher,
     /// What is hashed: the name, a zero byte, the label.
     text: Vec<u8>,
@@ -22,11 +23,6 @@ impl RowCodec {
             hasher: chain.hash_id().hasher(),
             text: Vec::new(),
         })
-    }
-
-    /// What rows consist of.
-    pub fn attributes(&self) -> &Attributes {
-        &self.attributes
     }
 
     /// The part of a row's value that a label of an attribute, by its position, is.

@@ -94,7 +94,9 @@ pub struct KickSearch {
     seen: Seen,
     /// What a bucket's slots hold.
     slots: Vec<u32>,
-    moves: Vec<Move>,
+    /// The kick-outs of the path that was found, the one into the empty slot
+    /// first.
+    pub moves: Vec<Move>,
 }
 
 #[derive(Clone, Copy)]
@@ -247,12 +249,6 @@ impl KickSearch {
             to = from;
         }
         to
-    }
-
-    /// The kick-outs of the path that was found, the one into the empty slot
-    /// first.
-    pub fn moves(&self) -> &[Move] {
-        &self.moves
     }
 
     /// Buckets that the search looked into, or passed over.

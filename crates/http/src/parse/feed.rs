@@ -213,7 +213,7 @@ impl LineFeed {
         let EntryCodec::Rows(codec) = &mut self.codec else {
             return Err(BadLine::NotAnEntry);
         };
-        let attributes = codec.attributes().iter().len();
+        let attributes = codec.attributes.iter().len();
         let (item, row) = match self.format {
             LineFormat::Text => {
                 let split = entries::split(line, attributes).ok_or(BadLine::NotAnEntry)?;
@@ -309,7 +309,7 @@ impl<'de> Visitor<'de> for RowOfLine<'_> {
         let RowOfLine(codec) = self;
         let (mut read, mut seen) = (Ok(0), 0);
         while let Some(Text(name)) = map.next_key()? {
-            let position = codec.attributes().position(&name);
+            let position = codec.attributes.position(&name);
             let position = position.filter(|at| seen >> at & 1 == 0);
             let Some(position) = position else {
                 map.next_value::<IgnoredAny>()?;

@@ -150,7 +150,7 @@ impl Merged {
         let Some(free) = search.find(roots, SEARCH, u16::MAX, &mut buckets) else {
             return false;
         };
-        for step in search.moves() {
+        for step in &search.moves {
             self.set(step.to.bucket, step.to.slot, step.value);
             self.set(step.from.bucket, step.from.slot, 0);
         }

@@ -93,7 +93,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         // Entries move between pages of one stamp. None on the path has expired:
         // it would have ended there.
         let mut touched = 0;
-        while let Some(step) = self.search.moves().get(touched) {
+        while let Some(step) = self.search.moves.get(touched) {
             let ends = [step.from.bucket, step.to.bucket];
             for bucket in ends {
                 self.touch(page(layout.address(bucket).0))?;
@@ -101,7 +101,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             touched += 1;
         }
         let mut kicked_out = 0;
-        while let Some(&step) = self.search.moves().get(kicked_out) {
+        while let Some(&step) = self.search.moves.get(kicked_out) {
             self.relocate(&layout, &step)?;
             kicked_out += 1;
         }

@@ -89,7 +89,7 @@ impl<D: Draft> Planner<'_, D> {
             return ended(moved, SliceEnd::Reopened);
         };
         let layout = self.chain.links().get(position)?.layout;
-        let until = self.spent().saturating_add(slice.max_units);
+        let until = self.spent.saturating_add(slice.max_units);
         let mut slots = Vec::new();
         let (mut bucket, mut pages, mut page) = (slice.from, 0, None);
         let mut looked_at = 0;
@@ -121,7 +121,7 @@ impl<D: Draft> Planner<'_, D> {
                 if fingerprint == 0 {
                     continue;
                 }
-                if looked_at >= slice.max_entries || self.spent() >= until {
+                if looked_at >= slice.max_entries || self.spent >= until {
                     return self.finished().and(ended(moved, SliceEnd::At(bucket)));
                 }
                 let entry = Entry {
@@ -189,10 +189,10 @@ impl<D: Draft> Planner<'_, D> {
     /// to find some. An add does so in the newest one only; here the older
     /// ones, which deletes made room in, are to be filled up as well.
     fn make_room(&mut self, entry: Entry) -> Option<usize> {
-        let until = self.spent() + MAX_SEARCH_UNITS;
+        let until = self.spent + MAX_SEARCH_UNITS;
         for position in (0..self.chain.open()).rev() {
             let link = self.chain.links().get(position)?;
-            if link.occupied >= link.reachable() || self.spent() >= until {
+            if link.occupied >= link.reachable() || self.spent >= until {
                 continue;
             }
             let made = self.kick_out(position, |layout| entry.candidates(layout));

@@ -27,7 +27,7 @@ pub struct Overlay {
     /// Pages that are held as a whole.
     pub(super) wholes: Vec<Arc<WholePage>>,
     /// Whether any page is set as a whole or dropped.
-    reshapes: bool,
+    pub reshapes: bool,
     /// The newest sub-filter with a page.
     newest: Option<u32>,
 }
@@ -86,11 +86,6 @@ impl Overlay {
     /// Words and counters that change.
     pub fn changed_words(&self) -> usize {
         self.words.len() + self.counters.len() + usize::from(PAGE_WORDS) * self.wholes.len()
-    }
-
-    /// Whether it splits or merges pages.
-    pub fn reshapes(&self) -> bool {
-        self.reshapes
     }
 
     /// Whether nothing was changed.

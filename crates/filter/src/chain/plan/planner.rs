@@ -50,11 +50,13 @@ pub struct Plan {
 /// same input. Where it was cut changes nothing of what is planned.
 #[derive(Default)]
 pub struct PartialPlan {
-    pub(super) overlay: Overlay,
+    /// What changes so far.
+    pub overlay: Overlay,
     futile: FutileSearches,
     stats: PlanStats,
     incomplete: bool,
-    spent: u64,
+    /// What was spent on it so far, see [`Planner::spent`].
+    pub spent: u64,
 }
 
 impl PartialPlan {
@@ -69,16 +71,6 @@ impl PartialPlan {
     /// The same, in the memory of an overlay without a change.
     pub fn over(self, overlay: Overlay) -> PartialPlan {
         PartialPlan { overlay, ..self }
-    }
-
-    /// What was spent on it so far, see [`Planner::spent`].
-    pub fn spent(&self) -> u64 {
-        self.spent
-    }
-
-    /// What changes so far.
-    pub fn overlay(&self) -> &Overlay {
-        &self.overlay
     }
 
     /// The plan, or `None` if a page was not at hand; with the chain that came
@@ -103,7 +95,10 @@ pub struct Planner<'a, D> {
     pub(super) missing: Missing,
     /// Whether every page was at hand so far.
     pub(super) complete: bool,
-    spent: u64,
+    /// What planning has cost so far, in units of about 100 nanoseconds: looks
+    /// at buckets, searches for room, words to be written. It depends on
+    /// nothing but the commands and the pages.
+    pub spent: u64,
     /// The moment of the command, in milliseconds since 1970.
     now_ms: u64,
 }
@@ -177,14 +172,6 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// done so by then.
     pub fn at(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
-    }
-
-    /// What planning has cost so far, in units of about 100 nanoseconds: looks
-    /// at buckets, searches for room, words to be written. It depends on
-    /// nothing but the commands and the pages.
-    #[inline]
-    pub fn spent(&self) -> u64 {
-        self.spent
     }
 
     /// Counts what was done.
@@ -538,7 +525,7 @@ impl<'a, D: Draft> Planner<'a, D> {
         self.spend(per_bucket * self.search.looked_at());
         let free = free.filter(|_| !self.missing.0)?;
         let mut moves = 0;
-        while let Some(&step) = self.search.moves().get(moves) {
+        while let Some(&step) = self.search.moves.get(moves) {
             let [from, to] = [step.from, step.to].map(|it| SlotAddress::of(position, &layout, it));
             self.relocate(from, to);
             moves += 1;

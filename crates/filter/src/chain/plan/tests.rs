@@ -99,11 +99,11 @@ fn copies_that_are_counted_cost_more_than_a_look() {
         let (costs, _) = it.apply(|planner| {
             let mut costs = [0; 3];
             planner.exists(hot, None);
-            costs[0] = planner.spent();
+            costs[0] = planner.spent;
             planner.add(hot, AddMode::Always);
-            costs[1] = planner.spent() - costs[0];
+            costs[1] = planner.spent - costs[0];
             planner.delete(hot);
-            costs[2] = planner.spent() - costs[0] - costs[1];
+            costs[2] = planner.spent - costs[0] - costs[1];
             costs
         });
         let [look, add, delete] = costs;
@@ -312,7 +312,7 @@ fn commands_to_a_full_filter_make_a_few_searches_each_until_something_is_deleted
             for hash in hashes {
                 planner.add(hash, AddMode::Always).unwrap();
             }
-            let spent = planner.spent();
+            let spent = planner.spent;
             let plan = planner.finish().unwrap();
             (it.chain, futile) = (plan.chain, plan.futile);
             it.pages.apply(&plan.overlay.changes());
@@ -564,7 +564,7 @@ fn adds_to_a_full_filter_search_for_room_a_few_times_and_then_only_look() {
             for &hash in &items {
                 planner.add(hash, AddMode::Always);
             }
-            planner.spent()
+            planner.spent
         });
         // A look each, and for some of them two searches in all buckets that may be.
         let per_bucket = 1 + request.bucket_size.unwrap_or(0) / 6;
@@ -608,7 +608,7 @@ proptest! {
             let mut spent = 0;
             let (expected, stats) = whole.apply(|planner| {
                 let results: Vec<String> = hashes.iter().map(|&it| work(planner, it)).collect();
-                spent = planner.spent();
+                spent = planner.spent;
                 results
             });
 
@@ -621,14 +621,14 @@ proptest! {
                     chain,
                     pending: &nothing,
                 };
-                let until = partial.spent() + slices.next().unwrap();
+                let until = partial.spent + slices.next().unwrap();
                 let (pages, search) = (&mut sliced.pages, &mut sliced.search);
                 let mut planner = Planner::resume(partial, input, pages, search);
-                while results.len() < hashes.len() && planner.spent() < until {
+                while results.len() < hashes.len() && planner.spent < until {
                     results.push(work(&mut planner, hashes[results.len()]));
                 }
                 if results.len() == hashes.len() {
-                    prop_assert_eq!(planner.spent(), spent);
+                    prop_assert_eq!(planner.spent, spent);
                     break planner.finish().unwrap();
                 }
                 (chain, partial) = planner.suspend();

@@ -38,7 +38,7 @@ proptest! {
         let Some(mut codec) = codec(&codes) else {
             return Ok(());
         };
-        let attributes = codec.attributes().clone();
+        let attributes = codec.attributes.clone();
         let text = |at: usize| match codes[at] {
             Ok(count) => format!("{:x}", labels[at] as usize % count),
             Err(_) => labels[at].to_string(),
@@ -111,7 +111,7 @@ fn equal_labels_of_two_hashed_attributes_have_codes_of_their_own() {
     let mut codec = codec(&[Err(8), Err(8)]).unwrap();
     let code = |codec: &mut RowCodec, at: usize, label: u32| {
         let part = codec.part(at, label.to_string().as_bytes()).unwrap();
-        codec.attributes().get(at).unwrap().code_in(part)
+        codec.attributes.get(at).unwrap().code_in(part)
     };
     let equal =
         (0..2_560).filter(|&label| code(&mut codec, 0, label) == code(&mut codec, 1, label));

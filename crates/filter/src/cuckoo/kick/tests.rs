@@ -62,8 +62,8 @@ fn fill(layout: Classic, seed: u64, max_path: u16) -> Filled {
         let Some(free) = search.find(roots, SEARCH, max_path, &mut slots) else {
             return filled;
         };
-        filled.longest_path = filled.longest_path.max(search.moves().len());
-        for step in search.moves() {
+        filled.longest_path = filled.longest_path.max(search.moves.len());
+        for step in &search.moves {
             let fingerprint = std::mem::take(slots.at(step.from));
             let other = layout.alternate(step.from.bucket, Fingerprint(fingerprint));
             assert_eq!((other, fingerprint), (step.to.bucket, step.value));
@@ -109,6 +109,6 @@ fn a_search_among_full_buckets_of_255_slots_is_bounded() {
     let candidates = [BucketIndex(0), BucketIndex(9)].into_iter();
     let found = search.find(candidates, SEARCH, u16::MAX, &mut slots);
     assert_eq!(found, None);
-    assert!(search.moves().is_empty());
+    assert!(search.moves.is_empty());
     assert!(search.looked_at() <= MAX_PAGES_PER_SEARCH as u64);
 }

@@ -224,10 +224,10 @@ fn plan_adds(
         let (size, more) = calls();
         let end = items.len().min(results.len() + size);
         let group = &items[results.len()..end];
-        let until = planner.spent().saturating_add(more);
+        let until = planner.spent.saturating_add(more);
         let done = planner.add_all(group, mode, until, |it| results.push(it));
-        assert!(done > 0 && (done == group.len() || planner.spent() >= until));
-        spent.push((results.len(), planner.spent()));
+        assert!(done > 0 && (done == group.len() || planner.spent >= until));
+        spent.push((results.len(), planner.spent));
     }
     Planned {
         plan: planner.finish().unwrap(),

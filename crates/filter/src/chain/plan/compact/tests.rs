@@ -276,7 +276,7 @@ fn a_slice_costs_no_more_than_it_may_and_one_entry() {
         let (mut dearest, mut slices, mut moved) = (0, 0, 0);
         let end = loop {
             let ((compacted, spent), _) =
-                it.apply(|planner| (planner.compact(&slice).unwrap(), planner.spent()));
+                it.apply(|planner| (planner.compact(&slice).unwrap(), planner.spent));
             (dearest, slices) = (spent.max(dearest), slices + 1);
             moved += compacted.moved;
             match compacted.end {

@@ -84,7 +84,7 @@ fn a_spare_overlay_is_as_good_as_a_new_one() {
     spare.give_back(used);
     let mut again = spare.take();
     assert_eq!(again.room(), room);
-    assert!(again.is_empty() && !again.reshapes());
+    assert!(again.is_empty() && !again.reshapes);
     assert_eq!((again.changed_words(), again.new_pages(0, |_| 0)), (0, 0));
     for page in 0..300 {
         assert_eq!(again.page(PageAddress { sub: 0, page }), None);
