@@ -194,7 +194,7 @@ impl Upload<'_> {
                 sender = None;
             }
             let may_read = next.is_none() && kept.bytes < MAX_KEPT_BYTES;
-            let (mut hung_up, mut is_quiet) = (false, false);
+            let mut is_quiet = false;
             tokio::select! {
                 answer = &mut answer => return self.answered(answer, kept, is_read),
                 chunk = lines.recv(), if may_read && !is_read => {
@@ -207,7 +207,7 @@ impl Upload<'_> {
                             last_sent = Instant::now();
                         }
                         // The connection is gone; why, the answer says.
-                        _ => hung_up = true,
+                        _ => return self.answered(answer.await, kept, is_read),
                     }
                 }
                 () = sleep_until(last_sent + QUIET), if next.is_none() && sender.is_some() => {
@@ -220,9 +220,6 @@ impl Upload<'_> {
             }
             if is_quiet {
                 sender = None;
-            }
-            if hung_up {
-                return self.answered(answer.await, kept, is_read);
             }
         }
     }
