@@ -56,6 +56,26 @@ impl Chosen {
             copies: 1,
         }
     }
+
+    /// Whether it has what a pod has applied, as far as that can be said.
+    fn has(&self, lane: u32, position: Position) -> Result<bool> {
+        let own = self.lanes.get(lane as usize);
+        let Some(own) = own.filter(|own| **own != position) else {
+            return Ok(true);
+        };
+        if own.sequence <= position.sequence {
+            return Ok(false);
+        }
+        let Some(store) = &self.store else {
+            return Ok(!self.lacking.contains(&lane));
+        };
+        let history = store.lane_past(lane, position.sequence)?;
+        let is_known = own.sequence - position.sequence < LANE_PAST_RECORDS;
+        Ok(match history {
+            Some(history) => history == *position.history.as_bytes(),
+            None => !is_known,
+        })
+    }
 }
 
 pub(super) async fn begin(
@@ -198,28 +218,6 @@ async fn lacking(brokers: Brokers<'_>, chosen: &Chosen) -> Result<Vec<String>> {
         }
     }
     Ok(lacks)
-}
-
-impl Chosen {
-    /// Whether it has what a pod has applied, as far as that can be said.
-    fn has(&self, lane: u32, position: Position) -> Result<bool> {
-        let own = self.lanes.get(lane as usize);
-        let Some(own) = own.filter(|own| **own != position) else {
-            return Ok(true);
-        };
-        if own.sequence <= position.sequence {
-            return Ok(false);
-        }
-        let Some(store) = &self.store else {
-            return Ok(!self.lacking.contains(&lane));
-        };
-        let history = store.lane_past(lane, position.sequence)?;
-        let is_known = own.sequence - position.sequence < LANE_PAST_RECORDS;
-        Ok(match history {
-            Some(history) => history == *position.history.as_bytes(),
-            None => !is_known,
-        })
-    }
 }
 
 /// Where a pod stands that does not run.
