@@ -241,7 +241,8 @@ impl Lane {
             .or_insert_with(|| PlannedFilter::of(&filter));
         let words = LaneWords::new(&self.cache, &state.view, pins, held_before + room);
         let mut words = words.within(&mut memory.allowance, others);
-        let begun = PartialPlan::after(state.futile).over(memory.overlays.take());
+        let mut begun = PartialPlan::after(state.futile);
+        begun.overlay = memory.overlays.take();
         let search = &mut memory.search;
         let mut planner = Planner::resume(begun, state.input(), &mut words, search);
         planner.at(request.command.now_ms());

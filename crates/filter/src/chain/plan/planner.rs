@@ -50,7 +50,8 @@ pub struct Plan {
 /// same input. Where it was cut changes nothing of what is planned.
 #[derive(Default)]
 pub struct PartialPlan {
-    /// What changes so far.
+    /// What changes so far. Before anything is done, it may be replaced by an overlay
+    /// without a change, whose memory is used then.
     pub overlay: Overlay,
     futile: FutileSearches,
     stats: PlanStats,
@@ -66,11 +67,6 @@ impl PartialPlan {
             futile: FutileSearches::before_next(futile.count()),
             ..PartialPlan::default()
         }
-    }
-
-    /// The same, in the memory of an overlay without a change.
-    pub fn over(self, overlay: Overlay) -> PartialPlan {
-        PartialPlan { overlay, ..self }
     }
 
     /// The plan, or `None` if a page was not at hand; with the chain that came
