@@ -1,7 +1,7 @@
 //! Descriptions of filters as the server gives them: every field that it has,
 //! in its order, so a newer server shows more.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{self, Write};
@@ -111,13 +111,8 @@ impl Description {
                 && !objects.is_empty()
             {
                 writeln!(out, "\n{name}:")?;
-                let mut head: Vec<String> = Vec::new();
-                for (name, _) in objects.iter().flat_map(|it| &it.0) {
-                    if !head.contains(name) {
-                        head.push(name.clone());
-                    }
-                }
-                let mut rows = vec![head.clone()];
+                let head: IndexSet<&String> = objects.iter().flat_map(|it| it.0.keys()).collect();
+                let mut rows: Vec<Vec<String>> = vec![head.iter().copied().cloned().collect()];
                 rows.extend(
                     objects
                         .iter()
@@ -166,16 +161,13 @@ impl List {
 }
 
 fn widths(rows: &[Vec<String>]) -> Vec<usize> {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(String::len)
-            .max()
-    };
-    (0..columns)
-        .map(|column| width(column).unwrap_or(0))
-        .collect()
+    let mut widths = vec![0; rows.first().map_or(0, Vec::len)];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.len().max(*width);
+        }
+    }
+    widths
 }
 
 /// A row: its first cell to the left, the others to the right.
