@@ -49,12 +49,6 @@ impl SlotWidth {
         }
     }
 
-    /// Bytes that hold what is in a slot.
-    #[inline]
-    pub const fn bytes(self) -> u8 {
-        self.bits().div_ceil(8) as u8
-    }
-
     // Each width has its constants, which the compiler turns into shifts and
     // multiplications: these are asked for at every probe, and a division by a
     // number that is not known costs as much as the rest of it.

@@ -33,7 +33,7 @@ const HEAD_BYTES: usize = 42;
 impl Table {
     /// The description as it is stored, beside the code.
     pub fn encode(&self) -> Vec<u8> {
-        let known = self.known.entries();
+        let known = &self.known.entries;
         let mut out = Vec::with_capacity(HEAD_BYTES + 8 * known.len());
         out.extend_from_slice(&self.layout.families().to_le_bytes());
         out.push(self.layout.level());

@@ -12,7 +12,7 @@ pub struct Known {
     /// Fewest bits that may be known of an entry.
     least: u32,
     /// By bits beyond those; none at the end is 0.
-    entries: Vec<u64>,
+    pub(in crate::chain) entries: Vec<u64>,
 }
 
 impl Known {
@@ -73,11 +73,6 @@ impl Known {
     /// The counters that were given, by bits beyond the fewest.
     pub(in crate::chain) fn of(least: u32, entries: Vec<u64>) -> Known {
         Known { least, entries }
-    }
-
-    /// By bits beyond the fewest; none at the end is 0.
-    pub(in crate::chain) fn entries(&self) -> &[u64] {
-        &self.entries
     }
 
     /// All entries.
