@@ -49,9 +49,8 @@ impl ClusterKey {
     }
 
     fn parse(text: &str) -> Result<ClusterKey, String> {
-        let lines = text.lines().enumerate();
-        let keys = lines.map(|(number, line)| (number + 1, line.trim()));
-        let keys: Vec<(usize, &str)> = keys
+        let lines = (1..).zip(text.lines().map(str::trim));
+        let keys: Vec<(usize, &str)> = lines
             .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
             .collect();
         for (number, key) in keys.iter().filter(|(_, key)| *key != OF_FOUNDING) {
