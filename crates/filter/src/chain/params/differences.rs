@@ -3,6 +3,7 @@
 use super::filter_params::FilterParams;
 use super::placement::LayoutKind;
 use super::request::{FilterRequest, round_expansion};
+use super::window::Window;
 
 /// A field in which a request and an existing filter disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +23,11 @@ impl FilterParams {
         let window = self.window();
         let expansion = request.expansion.map(round_expansion);
         // What only the other layout has agrees with nothing here.
-        let bits = self.slot_code().map(|code| code.width().bits().into());
-        let bucket_size = self.classic().map(|it| it.bucket_size.into());
+        let bits = self.slot_code().map(|code| code.width().bits());
+        let bucket_size = self.classic().map(|it| it.bucket_size);
         let layout = request.layout.map(LayoutKind::name);
-        let resolution = window.map(|it| it.resolution_seconds().into());
+        let seconds = window.map(Window::seconds);
+        let resolution = window.map(Window::resolution_seconds);
         let differences = [
             differ("capacity", request.capacity, Some(self.capacity)),
             differ("layout", layout, Some(self.layout().name())),
@@ -34,24 +36,16 @@ impl FilterParams {
             differ(
                 "promised_growth",
                 request.promised_growth,
-                wide(self.promised_growth()),
+                self.promised_growth(),
             ),
-            differ(
-                "value_bits",
-                request.value_bits,
-                wide(self.plain_value_bits()),
-            ),
+            differ("value_bits", request.value_bits, self.plain_value_bits()),
             differ("attributes", request.attributes.as_ref(), self.attributes()),
             differ(
                 "values_per_item",
                 request.values_per_item,
-                wide(self.values_per_item()),
+                self.values_per_item(),
             ),
-            differ(
-                "window_seconds",
-                request.window_seconds,
-                window.map(|it| it.seconds().into()),
-            ),
+            differ("window_seconds", request.window_seconds, seconds),
             differ(
                 "window_resolution_seconds",
                 request.window_resolution_seconds,
@@ -61,28 +55,25 @@ impl FilterParams {
             differ(
                 "max_iterations",
                 request.max_iterations,
-                wide(self.max_iterations()),
+                self.max_iterations(),
             ),
             differ("expansion", expansion, Some(self.expansion)),
             differ(
                 "max_expansions",
                 request.max_expansions,
-                Some(self.max_expansions.into()),
+                Some(self.max_expansions),
             ),
         ];
         differences.into_iter().flatten().collect()
     }
 }
 
-fn wide(number: Option<impl Into<u64>>) -> Option<u64> {
-    number.map(Into::into)
-}
-
 fn differ<T: PartialEq + ToString>(
     field: &'static str,
     requested: Option<T>,
-    existing: Option<T>,
+    existing: Option<impl Into<T>>,
 ) -> Option<Difference> {
+    let existing: Option<T> = existing.map(Into::into);
     let requested = requested.filter(|requested| existing.as_ref() != Some(requested))?;
     Some(Difference {
         field,
