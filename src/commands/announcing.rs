@@ -10,7 +10,6 @@ use crate::cluster::jetstream::{
 };
 use crate::cluster::{Halt, Leaders, LevelKeeper, Member, Position};
 use crate::engine::LaneState;
-use crate::metrics::Metrics;
 use crate::server::App;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -39,7 +38,6 @@ pub(super) struct Announcing {
     pub(super) last_announced: LastAnnounced,
     pub(super) member: Member,
     pub(super) app: Arc<App>,
-    pub(super) metrics: Arc<Metrics>,
     /// How much was found before that no pod with this cluster key has said.
     pub(super) refused: u64,
 }
@@ -78,7 +76,7 @@ impl Announcing {
         self.announcements.announce(&self.own).await?;
         self.look_for_an_epoch().await?;
         let pods = self.announcements.all().await?;
-        self.metrics.cluster_pods.set(pods.len() as i64);
+        self.app.metrics.cluster_pods.set(pods.len() as i64);
         let other = self.announcements.of_other_founding().await?;
         if let Some(cluster) = self.app.cluster()
             && cluster.note_other_founding(other.clone())
@@ -130,7 +128,7 @@ impl Announcing {
             cluster.see(pods);
         }
         for (lane, (own, furthest)) in own.iter().zip(&furthest).enumerate() {
-            let lag = &self.metrics.lane_lag;
+            let lag = &self.app.metrics.lane_lag;
             let lag = lag.with_label_values(&[lane.to_string()]);
             lag.set(furthest.saturating_sub(*own) as i64);
         }
@@ -206,7 +204,7 @@ impl Announcing {
         let before = self.refused;
         self.refused = self.announcements.refused();
         let more = self.refused.saturating_sub(before);
-        self.metrics.unsealed_entries.inc_by(more);
+        self.app.metrics.unsealed_entries.inc_by(more);
         if let Some(cluster) = self.app.cluster() {
             cluster.note_unsealed(more > 0);
         }
@@ -235,20 +233,20 @@ impl Announcing {
         let states = self.member.engine().lane_states();
         for (lane, state) in states.iter().enumerate() {
             let lane = [lane.to_string()];
-            let position = self.metrics.lane_position.with_label_values(&lane);
+            let position = self.app.metrics.lane_position.with_label_values(&lane);
             position.set(state.position.sequence as i64);
-            let leads = self.metrics.lane_leads.with_label_values(&lane);
+            let leads = self.app.metrics.lane_leads.with_label_values(&lane);
             leads.set(state.leads().into());
         }
         let stopped = states.iter().filter(|it| it.has_stopped());
-        self.metrics.lanes_stopped.set(stopped.count() as i64);
+        self.app.metrics.lanes_stopped.set(stopped.count() as i64);
         if let Some(cluster) = self.app.cluster() {
             let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();
             let behind = cluster.staleness().lanes_behind(&own, Instant::now());
-            self.metrics.lanes_behind.set(behind as i64);
+            self.app.metrics.lanes_behind.set(behind as i64);
         }
         let unknown = self.leaders.unknown();
-        self.metrics.lanes_without_leader.set(unknown as i64);
+        self.app.metrics.lanes_without_leader.set(unknown as i64);
     }
 }
 

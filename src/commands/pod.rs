@@ -250,7 +250,6 @@ impl Pod {
             levels: LevelKeeper::new(self.membership.level),
             member: member.clone(),
             app: Arc::clone(app),
-            metrics: self.metrics,
         };
         tasks.push(spawn(app, announcing.run(stop.clone())));
         let trimming = self.trimming.run(member.clone(), stop.clone());
