@@ -34,7 +34,7 @@ impl Contents {
     ) -> Option<Contents> {
         // Stamps count nothing.
         let counters = counters.into_iter().flat_map(Counters::iter);
-        let is_stamp = |key| key == CounterKey::STAMP && layout.value_bits() > 0;
+        let is_stamp = |key: CounterKey| key == CounterKey::STAMP && layout.value_bits() > 0;
         let mut counters = counters.filter(|it| !is_stamp(it.0));
         let (keys, counted) = counters.try_fold((0, 0u64), |(keys, sum), (_, copies)| {
             Some((keys + 1, sum.checked_add(copies)?))
