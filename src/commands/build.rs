@@ -60,9 +60,7 @@ pub(super) fn write(
     pages: &Pages,
     written: impl FnOnce(),
 ) -> Result<(), Failure> {
-    let mut lineage = Lineage::default();
-    getrandom::fill(&mut lineage.0)?;
-    let chain = chain.with_lineage(lineage, now_ms());
+    let chain = chain.with_lineage(Lineage(super::random()?), now_ms());
     let digest = file::write(output, &chain, pages)?;
     written();
     println!(
@@ -98,11 +96,7 @@ fn empty_filter(options: &BuildOptions, capacity: u64) -> Result<Chain, Failure>
     })?;
     let (key, created_ms) = match &options.key_of {
         Some(path) => key_of(path)?,
-        None => {
-            let mut key = [0; 16];
-            getrandom::fill(&mut key)?;
-            (HashKey(key), now_ms())
-        }
+        None => (HashKey(super::random()?), now_ms()),
     };
     let chain = Chain::new(params, key, created_ms);
     Ok(chain.ok_or("there can't be a filter of so many pages")?)

@@ -106,11 +106,9 @@ fn named(brokers: &BrokerConfig) -> Result<BrokerSettings> {
 
 async fn found_one(settings: &BrokerSettings, lanes: u32, copies: usize) -> Result {
     let connection = connect(&settings.brokers).await?;
-    let mut id = [0; 16];
-    getrandom::fill(&mut id)?;
     let founding = Founding {
         cluster: settings.cluster.clone(),
-        founding: id,
+        founding: super::random()?,
         epoch: FIRST_EPOCH,
         lanes,
         copies,

@@ -147,9 +147,8 @@ pub(super) async fn begin(
     refuse_another_founding(connection, &founding, chosen.epoch).await?;
     let furthest = chosen.lanes.iter().map(|it| it.sequence).max();
     let furthest = furthest.unwrap_or_default();
-    let mut writer = [0; 16];
-    getrandom::fill(&mut writer)?;
-    let new = NewEpoch::make(connection, founding, &current, furthest, Writer(writer)).await?;
+    let writer = Writer(super::random()?);
+    let new = NewEpoch::make(connection, founding, &current, furthest, writer).await?;
     let chosen = match close_the_one_before(brokers, source, &new, chosen).await {
         Ok(chosen) => chosen,
         Err(failure) => {

@@ -87,6 +87,13 @@ pub(crate) fn execute(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Bits that nobody can foresee.
+fn random() -> Result<[u8; 16]> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits)?;
+    Ok(bits)
+}
+
 fn print_completions(shell: Shell) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "cuckood", &mut script);
