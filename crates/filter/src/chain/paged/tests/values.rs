@@ -438,10 +438,7 @@ fn a_replaced_value_takes_no_room_and_what_is_absent_changes_nothing() {
         check(&filter);
     }
     let table = filter.table();
-    assert_eq!(
-        (table.items(), table.occupied, table.counted),
-        (3, 1, 2)
-    );
+    assert_eq!((table.items(), table.occupied, table.counted), (3, 1, 2));
 }
 
 #[test]
