@@ -228,8 +228,7 @@ impl Pod {
         let (watching, told) = (Arc::clone(&keeping), stop.clone());
         tasks.push(spawn(app, async move { watching.watch(told).await }));
         let (connection, founding) = (self.connection.clone(), self.founding.clone());
-        let metrics = Arc::clone(&self.metrics);
-        let watching = watch_settings(connection, founding, metrics, stop.clone());
+        let watching = watch_settings(connection, founding, self.metrics, stop.clone());
         tasks.push(spawn(app, watching));
         let announcing = Announcing {
             announcements: self.announcements,
