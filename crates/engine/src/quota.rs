@@ -150,68 +150,50 @@ impl Quota {
         }
     }
 
-    /// Promises room for one more filter, of so many bytes.
+    /// Promises room for so many more bytes, and for so many more filters: 0 where one
+    /// takes the place of another.
     ///
     /// # Errors
-    /// [`EngineError::TooManyFiltersInAll`], [`EngineError::OverQuota`].
-    pub(super) fn take_new(
+    /// [`EngineError::TooManyFiltersInAll`], [`EngineError::OverQuota`],
+    /// [`EngineError::OverKeyQuota`].
+    pub(super) fn take(
         self: &Arc<Self>,
         key: Option<&Arc<str>>,
         bytes: u64,
-    ) -> Result<Option<Reservation>> {
-        self.take(key, Used { bytes, filters: 1 })
-    }
-
-    /// Promises a filter so many bytes more than the one has whose place it
-    /// takes.
-    ///
-    /// # Errors
-    /// [`EngineError::OverQuota`].
-    pub(super) fn take_bytes(
-        self: &Arc<Self>,
-        key: Option<&Arc<str>>,
-        bytes: u64,
-    ) -> Result<Option<Reservation>> {
-        self.take(key, Used { bytes, filters: 0 })
-    }
-
-    fn take(
-        self: &Arc<Self>,
-        key: Option<&Arc<str>>,
-        promised: Used,
+        filters: u64,
     ) -> Result<Option<Reservation>> {
         if !self.is_bounded() {
             return Ok(None);
         }
         let of_key = match (&self.of_keys, key) {
             (Some(keys), Some(key)) => Some([
-                keys.filters.take(key, promised.filters)?,
-                keys.bytes.take(key, promised.bytes)?,
+                keys.filters.take(key, filters)?,
+                keys.bytes.take(key, bytes)?,
             ]),
             _ => None,
         };
         let mut used = self.used.lock();
         if let Some(bound) = self.max_filters
-            && promised.filters > 0
+            && filters > 0
             && used.filters >= bound
         {
             return Err(EngineError::TooManyFiltersInAll { bound });
         }
-        let bytes = used.bytes.saturating_add(promised.bytes);
+        let in_all = used.bytes.saturating_add(bytes);
         if let Some(bound) = self.max_bytes
-            && bytes > bound
+            && in_all > bound
         {
             return Err(EngineError::OverQuota {
-                needed: promised.bytes,
+                needed: bytes,
                 used: used.bytes,
                 bound,
             });
         }
-        used.bytes = bytes;
-        used.filters += promised.filters;
+        used.bytes = in_all;
+        used.filters += filters;
         Ok(Some(Reservation {
             quota: Arc::clone(self),
-            promised,
+            promised: Used { bytes, filters },
             _of_key: of_key,
         }))
     }
@@ -273,11 +255,11 @@ mod tests {
     #[test]
     fn what_is_promised_counts_until_it_is_given_back_or_used() {
         let quota = quota(Some(1000), Some(2));
-        let first = quota.take_new(None, 600).unwrap();
-        assert!(quota.take_new(None, 500).is_err());
-        let second = quota.take_new(None, 400).unwrap();
+        let first = quota.take(None, 600, 1).unwrap();
+        assert!(quota.take(None, 500, 1).is_err());
+        let second = quota.take(None, 400, 1).unwrap();
         assert!(matches!(
-            quota.take_new(None, 0),
+            quota.take(None, 0, 1),
             Err(EngineError::TooManyFiltersInAll { bound: 2 })
         ));
         drop(second);
@@ -290,8 +272,8 @@ mod tests {
             }
         );
         // One that takes another's place is none more.
-        let grown = quota.take_bytes(None, 400).unwrap();
-        assert!(quota.take_new(None, 1).is_err());
+        let grown = quota.take(None, 400, 0).unwrap();
+        assert!(quota.take(None, 1, 1).is_err());
         quota.note(None, 600, 1000, grown);
         quota.note(None, 1000, 0, None);
         assert_eq!(*quota.used.lock(), Used::default());
@@ -300,7 +282,7 @@ mod tests {
     #[test]
     fn without_a_bound_nothing_is_promised() {
         let quota = quota(None, None);
-        assert!(quota.take_new(None, u64::MAX).unwrap().is_none());
+        assert!(quota.take(None, u64::MAX, 1).unwrap().is_none());
         quota.note(None, 0, 5, None);
         assert_eq!(*quota.used.lock(), Used::default());
     }

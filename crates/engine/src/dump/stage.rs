@@ -287,10 +287,10 @@ impl Promise {
         bytes: u64,
     ) -> Result<Promise, EngineError> {
         let reservation = match replaced {
-            None => quota.take_new(key, bytes)?,
+            None => quota.take(key, bytes, 1)?,
             Some(replaced) => {
                 let freed = replaced.view.load().chain.slot_bytes();
-                quota.take_bytes(replaced.owner.as_ref(), bytes.saturating_sub(freed))?
+                quota.take(replaced.owner.as_ref(), bytes.saturating_sub(freed), 0)?
             }
         };
         Ok(Promise {

@@ -131,7 +131,7 @@ impl Engine {
         let new = self.resolve_new(wanted, &checked).await?;
         let (quota, key) = (&self.state.quota, self.caller.key.as_ref());
         // Given back at once: nothing is made.
-        drop(quota.take_new(key, new.params.first_bytes())?);
+        drop(quota.take(key, new.params.first_bytes(), 1)?);
         match forecast(&new.params) {
             Some(forecast) => Ok(FilterPreview {
                 params: new.params,
@@ -154,7 +154,7 @@ impl Engine {
         let (state, caller) = (&self.state, &self.caller);
         let reservation = state
             .quota
-            .take_new(caller.key.as_ref(), params.first_bytes())?;
+            .take(caller.key.as_ref(), params.first_bytes(), 1)?;
         state.make_room(caller).await?;
         let hash_key = match new.filter.sibling.as_ref().map(Chain::hash_id) {
             Some(HashId::SipHash13(key)) => key,
