@@ -192,21 +192,12 @@ impl Engine {
         Engine::start(store, options, metrics, None)
     }
 
-    /// The same for one that shares its lanes with others: something else orders its
-    /// commits, and those of others are applied.
+    /// The same for one that may share its lanes with others: something else orders its
+    /// commits then, and those of others are applied.
     ///
     /// # Errors
     /// As for one that is alone.
-    pub fn open_shared(
-        store: Arc<PageStore>,
-        options: &EngineOptions,
-        metrics: Arc<Metrics>,
-        shared: SharedLanes,
-    ) -> Result<Engine, StoreError> {
-        Engine::start(store, options, metrics, Some(shared))
-    }
-
-    fn start(
+    pub fn start(
         store: Arc<PageStore>,
         options: &EngineOptions,
         metrics: Arc<Metrics>,

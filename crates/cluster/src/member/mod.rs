@@ -59,7 +59,7 @@ impl Member {
             time,
         };
         Ok(Member {
-            engine: Engine::open_shared(store, options, metrics, shared)?,
+            engine: Engine::start(store, options, metrics, Some(shared))?,
             membership,
             lanes: lanes.into(),
         })
