@@ -8,7 +8,6 @@ use crate::caller::Caller;
 use crate::error::EngineError;
 use crate::filters::OpenFilter;
 use crate::idempotency::guard::SideRecorder;
-use crate::page::FilterId;
 use crate::pages::Pins;
 use crate::quota::Reservation;
 use crate::store::SideRecordChange;
@@ -81,13 +80,6 @@ impl Request {
         Request {
             is_long: true,
             ..self
-        }
-    }
-
-    /// Gives the filter that it makes, if it makes one, another number.
-    pub(super) fn number(&mut self, next: impl FnOnce() -> FilterId) {
-        if let Command::Create(create) = &mut self.command {
-            create.id = next();
         }
     }
 

@@ -186,8 +186,11 @@ impl Lane {
     }
 
     fn work(&self, turn: Turn, mut request: Request, under_way: &mut UnderWay) {
-        if let Some(shared) = &self.shared {
-            request.number(|| shared.next_filter());
+        // The filter that it makes has the number that the lane gives it.
+        if let Some(shared) = &self.shared
+            && let Command::Create(create) = &mut request.command
+        {
+            create.id = shared.next_filter();
         }
         if request.is_long() && under_way.suspended.is_none() {
             if !under_way.memory.allowance.take_all() {

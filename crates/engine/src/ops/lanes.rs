@@ -50,17 +50,11 @@ impl Engine {
         let Some(shared) = self.state.shared_lane(lane) else {
             return Err(EngineError::Behind);
         };
-        self.hear_of(lane, sequence);
+        // A lane that leads looks at the log now, if it has not applied this record:
+        // another engine may have led it, too, without knowing better. It would hear of
+        // that only with its next change. One that follows reads anyway.
+        shared.place.name(sequence);
         let reached = self.caller.within(shared.place.reached(sequence)).await;
         reached.map_err(|_| EngineError::Behind)
-    }
-
-    /// Has a lane that leads look at the log, if this is the number of a record that it
-    /// has not applied: another engine may have led it, too, without knowing better. It
-    /// would hear of that only with its next change. One that follows reads anyway.
-    pub fn hear_of(&self, lane: u32, sequence: u64) {
-        if let Some(shared) = self.state.shared_lane(lane) {
-            shared.place.name(sequence);
-        }
     }
 }
