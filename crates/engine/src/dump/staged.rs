@@ -30,7 +30,7 @@ pub(crate) struct StagedPages {
     /// Through which they come into the stores of all pods; `None`: into this store alone.
     lane: Option<OfLane>,
     /// The lane, or the next start, sees to the pages from now on.
-    is_handed_over: bool,
+    pub(crate) is_handed_over: bool,
 }
 
 /// Without the claim the pod that leads the lane gives them up.
@@ -92,11 +92,6 @@ impl StagedPages {
             }
         }
         Ok(())
-    }
-
-    /// Says whether the lane, or the next start, sees to them from now on.
-    pub(crate) fn hand_over(&mut self, is_so: bool) {
-        self.is_handed_over = is_so;
     }
 }
 

@@ -23,7 +23,7 @@ const STEP: usize = 64;
 /// What all lanes may hold, together.
 pub(crate) struct Allowances {
     /// Pages that one command may touch.
-    max_pages: usize,
+    pub(super) max_pages: usize,
     /// Pages that a lane may hold at the most.
     most: usize,
     /// Pages that each lane may always hold.
@@ -66,11 +66,6 @@ impl Allowances {
             has_room: Box::new(has_room),
         }
     }
-
-    /// Pages that one command may touch.
-    pub(crate) fn max_pages(&self) -> usize {
-        self.max_pages
-    }
 }
 
 /// What one lane may hold.
@@ -80,7 +75,7 @@ pub(super) struct Allowance {
     /// Pages of those that are shared.
     taken: usize,
     /// Whether it waits for all that it may hold.
-    is_waiting: bool,
+    pub(super) is_waiting: bool,
 }
 
 impl Allowance {
@@ -106,11 +101,6 @@ impl Allowance {
     /// Whether that is all that it ever may.
     pub(super) fn has_all(&self) -> bool {
         self.pages() == self.all.most
-    }
-
-    /// Whether the lane waits for all that it may hold.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.is_waiting
     }
 
     /// Whether it may hold so many pages: now, or with more that it takes.

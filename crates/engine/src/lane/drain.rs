@@ -341,7 +341,7 @@ fn work<'a, P: PlanPages>(
             let mut work = ItemWork::begin(command);
             match work.go_on(items, planner, COMMAND_UNITS) {
                 Pace::Spent => Worked::Long(work),
-                Pace::Done => Worked::Done(Some(work.into_outcome())),
+                Pace::Done => Worked::Done(Some(work.results)),
             }
         }
         Command::Sweep { from, pages, .. } => {
@@ -362,7 +362,7 @@ pub(super) fn may_go(
     memory: &PlanMemory,
     request: &Request,
 ) -> bool {
-    let waits_for_pages = request.is_long() && memory.allowance.is_waiting();
+    let waits_for_pages = request.is_long() && memory.allowance.is_waiting;
     let waits_for_plan = suspended.is_some_and(|plan| plan.holds_up(request));
     request.progress.is_withdrawn() || !(waits_for_pages || waits_for_plan)
 }

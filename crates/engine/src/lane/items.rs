@@ -13,7 +13,8 @@ pub(super) struct ItemWork {
     /// The step of the next item, and how many of its items are done.
     step: usize,
     done_of_step: usize,
-    results: Outcome,
+    /// What came of it. It says nothing if the plan is not complete.
+    pub(super) results: Outcome,
 }
 
 /// How a piece of work ended.
@@ -119,11 +120,6 @@ impl ItemWork {
     /// Items that are worked on.
     pub(super) fn done(&self) -> usize {
         self.next
-    }
-
-    /// What came of it. It says nothing if the plan is not complete.
-    pub(super) fn into_outcome(self) -> Outcome {
-        self.results
     }
 }
 

@@ -60,7 +60,7 @@ impl Lane {
             }
             self.look_after_pages(&mut under_way);
             let had_plan = under_way.suspended.is_some();
-            let is_waiting = under_way.memory.allowance.is_waiting();
+            let is_waiting = under_way.memory.allowance.is_waiting;
             let may_go = |request: &Request| {
                 may_go(under_way.suspended.as_deref(), &under_way.memory, request)
             };
@@ -125,7 +125,7 @@ impl Lane {
             return;
         }
         let allowance = &mut under_way.memory.allowance;
-        let is_wanted = allowance.is_waiting() || under_way.is_granted;
+        let is_wanted = allowance.is_waiting || under_way.is_granted;
         if is_wanted && self.queue.has_long() {
             under_way.is_granted = allowance.take_all();
         } else {

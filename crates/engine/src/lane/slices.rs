@@ -195,7 +195,7 @@ impl Lane {
                 ),
                 spent,
                 came: PlanOutcome {
-                    outcome: begun.work.into_outcome(),
+                    outcome: begun.work.results,
                     stats: plan.stats,
                     futile: plan.futile,
                 },

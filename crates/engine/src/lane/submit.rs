@@ -60,7 +60,7 @@ pub(crate) struct Submitter {
 impl Submitter {
     /// Pages that one command may touch.
     pub(crate) fn max_pages(&self) -> usize {
-        self.allowances.max_pages()
+        self.allowances.max_pages
     }
 
     /// Submits a command with the pages pinned that it is known to need, and

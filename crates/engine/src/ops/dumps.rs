@@ -213,17 +213,17 @@ impl Engine {
             });
             // Should the caller be gone before the outcome comes, the lane has the
             // pages, or the next start reclaims them.
-            staged.pages.hand_over(true);
+            staged.pages.is_handed_over = true;
             let recorder = staged.recorder.as_ref();
             let lanes = &self.state.lanes;
             let outcome = lanes
                 .submit_new(caller, command, recorder, reservation)
                 .await;
-            staged.pages.hand_over(match &outcome {
+            staged.pages.is_handed_over = match &outcome {
                 Ok(outcome) => matches!(outcome, Outcome::Adopted(_)),
                 // A lane that stops says nothing of what it has done.
                 Err(error) => error.may_be_done() || matches!(error, EngineError::Stopping),
-            });
+            };
             if let Outcome::Adopted(filter) = outcome? {
                 if let Some((change, _room)) = &succession {
                     writes.noted(change);

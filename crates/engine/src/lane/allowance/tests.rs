@@ -18,7 +18,7 @@ fn nothing_more_is_taken_while_commits_wait_for_a_checkpoint() {
 #[test]
 fn lanes_that_the_cache_has_room_for_have_all_that_they_may_hold_at_any_time() {
     let mut lanes = lanes(48_000, 4, 4);
-    assert_eq!(lanes[0].all.max_pages(), 2_000);
+    assert_eq!(lanes[0].all.max_pages, 2_000);
     for lane in &mut lanes {
         assert!(lane.has_all() && lane.take_all() && lane.covers(3_000));
         assert!(!lane.covers(3_001));
@@ -29,7 +29,7 @@ fn lanes_that_the_cache_has_room_for_have_all_that_they_may_hold_at_any_time() {
 fn a_lane_of_many_may_hold_as_much_as_one_of_those_that_are_at_work() {
     for (at_work, max_pages) in [(1, 8_000), (2, 4_000), (15, 533)] {
         let mut lanes = lanes(48_000, 16, at_work);
-        assert_eq!(lanes[0].all.max_pages(), max_pages);
+        assert_eq!(lanes[0].all.max_pages, max_pages);
         let having_all = lanes
             .iter_mut()
             .filter_map(|it| it.try_take_all().then_some(it));
@@ -54,7 +54,7 @@ fn lanes_wait_with_nothing_and_are_served_in_the_order_in_which_they_came() {
     lanes[3].give_back();
     lanes[0].give_back();
     assert!(lanes[5].take_all());
-    assert!(!lanes[5].is_waiting() && !lanes[4].is_waiting());
+    assert!(!lanes[5].is_waiting && !lanes[4].is_waiting);
 }
 
 #[test]
@@ -75,18 +75,18 @@ fn whatever_lanes_do_they_hold_no_more_than_there_is_and_each_gets_what_it_waits
             }
             let held: usize = lanes.iter().map(|it| it.pages()).sum();
             assert!(held <= frames / 4 + frames / 16, "{held}");
-            assert!(lanes.iter().all(|it| !it.is_waiting() || it.taken == 0));
+            assert!(lanes.iter().all(|it| !it.is_waiting || it.taken == 0));
         }
         // As lanes do: who waits asks again, who does not ends.
         for _ in 0..count {
             lanes
                 .iter_mut()
-                .filter(|it| !it.is_waiting())
+                .filter(|it| !it.is_waiting)
                 .for_each(Allowance::give_back);
-            for lane in lanes.iter_mut().filter(|it| it.is_waiting()) {
+            for lane in lanes.iter_mut().filter(|it| it.is_waiting) {
                 lane.take_all();
             }
         }
-        assert!(lanes.iter().all(|it| !it.is_waiting()));
+        assert!(lanes.iter().all(|it| !it.is_waiting));
     }
 }
