@@ -24,12 +24,12 @@ impl Engine {
             return Err(EngineError::NotLeading);
         };
         // One that has begun already may be from before this.
-        let needed = shared.barriers.begun.load(Ordering::Acquire) + 1;
-        let mut ended = caller.within(shared.barriers.ended.lock()).await?;
+        let needed = shared.barriers_begun.load(Ordering::Acquire) + 1;
+        let mut ended = caller.within(shared.barriers_ended.lock()).await?;
         if *ended >= needed {
             return Ok(());
         }
-        let this = shared.barriers.begun.fetch_add(1, Ordering::AcqRel) + 1;
+        let this = shared.barriers_begun.fetch_add(1, Ordering::AcqRel) + 1;
         let command = Command::Barrier(lane);
         let passed = state.lanes.submit_new(caller, command, None, None);
         match passed.await {

@@ -19,16 +19,10 @@ pub(super) struct Sharing {
 /// One lane.
 pub(super) struct LaneSharing {
     pub(super) place: Arc<LanePlace>,
-    pub(super) barriers: Barriers,
-}
-
-/// The barriers of a lane, one after the other.
-#[derive(Default)]
-pub(super) struct Barriers {
-    /// How many have begun.
-    pub(super) begun: AtomicU64,
+    /// How many barriers have begun, one after the other.
+    pub(super) barriers_begun: AtomicU64,
     /// The last one that ended well; held while one is under way.
-    pub(super) ended: AsyncMutex<u64>,
+    pub(super) barriers_ended: AsyncMutex<u64>,
 }
 
 /// What orders the commits of a lane that begins, and the largest number of a filter
@@ -41,7 +35,8 @@ impl Sharing {
         let apart = lanes.into_iter().map(|lane| {
             let known = LaneSharing {
                 place: lane.place,
-                barriers: Barriers::default(),
+                barriers_begun: AtomicU64::default(),
+                barriers_ended: AsyncMutex::default(),
             };
             (known, (lane.order, lane.last_filter))
         });

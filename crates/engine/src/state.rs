@@ -51,11 +51,6 @@ pub struct Engine {
 /// held that others wait for: the place to take a rest, and to give up. Blocks.
 pub type Pace = Box<dyn FnMut() -> ControlFlow<()> + Send>;
 
-/// As fast as it goes, to the end.
-fn unpaced() -> Pace {
-    Box::new(|| ControlFlow::Continue(()))
-}
-
 impl Engine {
     /// The same engine, working for this caller.
     pub fn for_caller(&self, caller: Caller) -> Engine {
@@ -75,11 +70,12 @@ impl Engine {
 
     /// At which pace it reads a filter as a whole now: as long as its caller waits.
     pub(super) fn pace(&self) -> Pace {
-        let mut paced = self.paces.as_ref().map_or_else(unpaced, |paces| paces());
+        let mut paced = self.paces.as_ref().map(|paces| paces());
         let caller = self.caller.clone();
-        Box::new(move || match caller.check() {
-            Ok(()) => paced(),
-            Err(_) => ControlFlow::Break(()),
+        Box::new(move || match (caller.check(), &mut paced) {
+            (Err(_), _) => ControlFlow::Break(()),
+            (Ok(()), Some(paced)) => paced(),
+            (Ok(()), None) => ControlFlow::Continue(()),
         })
     }
 
