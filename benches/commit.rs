@@ -101,7 +101,7 @@ fn add(
             let first = *next + client * batches * BATCH;
             runtime.spawn(async move {
                 for batch in 0..batches {
-                    let mut items = ItemBatch::new();
+                    let mut items = ItemBatch::default();
                     for n in 0..BATCH {
                         items.push(format!("item-{}", first + batch * BATCH + n).as_bytes());
                     }

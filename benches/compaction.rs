@@ -150,7 +150,7 @@ fn print_line(name: &str, mut times: Vec<u64>) {
 }
 
 fn batch(items: impl Iterator<Item = u64>) -> ItemBatch {
-    let mut batch = ItemBatch::new();
+    let mut batch = ItemBatch::default();
     for item in items {
         batch.push(format!("item-{item}").as_bytes());
     }

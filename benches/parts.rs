@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn hash(seed: u64) {
     for length in [12, 64] {
-        let mut items = ItemBatch::new();
+        let mut items = ItemBatch::default();
         for number in 0..BATCH {
             let long = item(seed, number).repeat(6);
             items.push(long.get(..length).unwrap_or(&long));
@@ -456,7 +456,7 @@ fn written<'a>(
 }
 
 fn record(layout: &Paged, changes: &PageChanges) -> Vec<u8> {
-    let mut record = RedoBuilder::new();
+    let mut record = RedoBuilder::default();
     record.filter(FilterId(7), layout.code().width().bits() as u8);
     let mut last = None;
     for (page, slot, value) in written(layout, changes) {

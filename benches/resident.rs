@@ -323,7 +323,7 @@ impl Served {
 }
 
 fn batch(numbers: Range<u64>) -> ItemBatch {
-    let mut batch = ItemBatch::new();
+    let mut batch = ItemBatch::default();
     for number in numbers {
         batch.push(&scattered(number).to_le_bytes());
     }

@@ -224,7 +224,7 @@ fn engine() -> Engine {
 }
 
 fn batch<'a>(items: impl IntoIterator<Item = &'a str>) -> ItemBatch {
-    let mut batch = ItemBatch::new();
+    let mut batch = ItemBatch::default();
     for item in items {
         batch.push(item.as_bytes());
     }

@@ -163,7 +163,7 @@ impl Bench {
 
 /// The items with these numbers, 12 bytes each.
 pub(crate) fn batch(seed: u64, numbers: std::ops::Range<u64>) -> ItemBatch {
-    let mut batch = ItemBatch::new();
+    let mut batch = ItemBatch::default();
     for number in numbers {
         batch.push(&item(seed, number));
     }

@@ -89,7 +89,7 @@ fn name(number: u64) -> FilterName {
 }
 
 fn items(from: u64, to: u64) -> ItemBatch {
-    let mut batch = ItemBatch::new();
+    let mut batch = ItemBatch::default();
     (from..to).for_each(|item| batch.push(&item.to_le_bytes()));
     batch
 }

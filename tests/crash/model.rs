@@ -117,7 +117,7 @@ fn name(filter: &str) -> FilterName {
 }
 
 fn batch(items: &[String]) -> ItemBatch {
-    let mut batch = ItemBatch::new();
+    let mut batch = ItemBatch::default();
     for item in items {
         batch.push(item.as_bytes());
     }

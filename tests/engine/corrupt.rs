@@ -102,7 +102,7 @@ async fn fill(path: &Path, crashed: &Path) {
             .unwrap();
     }
     add(&engine, "paged", PAGED).await;
-    let mut hot = ItemBatch::new();
+    let mut hot = ItemBatch::default();
     (0..2_000).for_each(|_| hot.push(b"hot"));
     engine
         .add(&name("paged"), &hot, &AddOptions::default(), None)
@@ -406,7 +406,7 @@ async fn a_flipped_bit_anywhere_in_a_dump_is_refused_and_nothing_is_kept() {
         let filter = layout.name();
         create(&engine, filter, &request).await;
         add(&engine, filter, 0..10).await;
-        let mut hot = ItemBatch::new();
+        let mut hot = ItemBatch::default();
         (0..100).for_each(|_| hot.push(b"hot"));
         let results = engine
             .add(&name(filter), &hot, &AddOptions::default(), None)

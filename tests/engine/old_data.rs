@@ -58,7 +58,7 @@ fn open(path: &Path) -> Engine {
 }
 
 fn hot() -> ItemBatch {
-    let mut hot = ItemBatch::new();
+    let mut hot = ItemBatch::default();
     (0..COPIES).for_each(|_| hot.push(b"hot"));
     hot
 }

@@ -53,7 +53,7 @@ async fn copies_under_the_smallest_keys_are_no_fault() {
             ..FilterRequest::default()
         };
         create(&engine, "f", &request).await;
-        let mut copies = ItemBatch::new();
+        let mut copies = ItemBatch::default();
         (0..10).for_each(|_| copies.push(item.as_bytes()));
         let (filter, always) = (name("f"), AddOptions::default());
         let added = engine.add(&filter, &copies, &always, None).await;

@@ -47,7 +47,7 @@ pub(crate) fn name(text: &str) -> FilterName {
 }
 
 pub(crate) fn batch(items: impl IntoIterator<Item = u64>) -> ItemBatch {
-    let mut batch = ItemBatch::new();
+    let mut batch = ItemBatch::default();
     for item in items {
         batch.push(format!("item-{item}").as_bytes());
     }

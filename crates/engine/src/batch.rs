@@ -21,11 +21,6 @@ pub struct ItemBatch {
 }
 
 impl ItemBatch {
-    /// An empty batch.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// An empty batch with room for items of so many bytes together, and for at
     /// most so many items.
     pub fn with_room_for(bytes: usize, items: usize) -> Self {
@@ -50,7 +45,7 @@ impl ItemBatch {
 
     /// A batch of exactly one item.
     pub fn of(item: &[u8]) -> Self {
-        let mut batch = ItemBatch::new();
+        let mut batch = ItemBatch::default();
         batch.push(item);
         batch
     }
@@ -135,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_short_where_items_are_long() {
-        let mut items = ItemBatch::new();
+        let mut items = ItemBatch::default();
         for length in [10, 10, 10, BYTES_PER_TURN, 10, 2 * BYTES_PER_TURN, 1] {
             items.push(&vec![7; length]);
         }
@@ -153,7 +148,7 @@ mod tests {
 
     #[test]
     fn items_are_the_same_copied_or_not() {
-        let mut copies = ItemBatch::new();
+        let mut copies = ItemBatch::default();
         let body = Bytes::from_static(b"one,,three");
         let mut places = ItemBatch::within(body, vec![0..3, 4..4, 5..10, 20..30]);
         for item in [&b"one"[..], b"", b"three", b""] {

@@ -52,7 +52,7 @@ fn with_pages() -> (MemoryStore, PageStore) {
     let chain = chain().with_occupied(&[3, 2]).unwrap();
     let (memory, store) = stored(chain.encode());
     write(&store, page(1, 0, 3), &[1, 2, 0, 3]);
-    let mut record = RedoBuilder::new();
+    let mut record = RedoBuilder::default();
     record.filter(FilterId(1), 8);
     record.page(Ordinal(1), PageIndex(0)).slot(0, 9).slot(4, 9);
     log(&store, 2, record);
@@ -136,7 +136,7 @@ fn a_sound_store_is_counted_whatever_is_compared_at_once() {
 fn pages_that_hold_other_than_their_filter_says_are_found() {
     let (_, store) = with_pages();
     write(&store, page(1, 0, 3), &[1, 2, 0, 0]);
-    let mut record = RedoBuilder::new();
+    let mut record = RedoBuilder::default();
     record.filter(FilterId(1), 8);
     record.page(Ordinal(1), PageIndex(1)).slot(0, 9);
     log(&store, 3, record);

@@ -189,7 +189,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         runtime
             .block_on(engine.create_filter(&filter, &wanted.into(), None))
             .unwrap();
-        let mut items = ItemBatch::new();
+        let mut items = ItemBatch::default();
         for n in 0..20u64 {
             items.push(&n.to_le_bytes());
         }

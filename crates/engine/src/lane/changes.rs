@@ -245,7 +245,7 @@ impl Encoding {
     pub(super) fn of(planned: PlannedFilter, now_ms: u64) -> Encoding {
         let is_changed = planned.is_changed();
         let (changes, overlay) = Changes::of(planned, now_ms);
-        let [mut record, mut counters, mut wholes] = [(); 3].map(|()| RedoBuilder::new());
+        let [mut record, mut counters, mut wholes] = <[RedoBuilder; 3]>::default();
         begin_slots(&mut record, &changes);
         counters.counters(changes.filter.id);
         wholes.wholes(changes.filter.id);

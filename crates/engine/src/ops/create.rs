@@ -71,7 +71,7 @@ impl Engine {
                     let new = self.resolve_new(wanted, &checked).await?;
                     let empty = NewWithItems {
                         filter: &new,
-                        items: &ItemBatch::new(),
+                        items: &ItemBatch::default(),
                         mode: AddMode::Always,
                         reply_with: ReplyWith::Description,
                     };

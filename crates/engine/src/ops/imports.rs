@@ -278,7 +278,7 @@ impl Import {
             }
             progress.is_complete = ends && lines.is_last;
 
-            let mut batch = ItemBatch::new();
+            let mut batch = ItemBatch::default();
             for item in lines.items.iter().skip(first_item).take(items) {
                 batch.push(item);
             }

@@ -272,7 +272,7 @@ impl Engine {
                 tokio::task::yield_now().await;
                 self.caller.check()?;
             }
-            let mut some = ItemBatch::new();
+            let mut some = ItemBatch::default();
             let rest = listed.len()..items.len();
             for item in rest.take(at_once).filter_map(|at| items.get(at)) {
                 some.push(item);

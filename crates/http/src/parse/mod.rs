@@ -185,7 +185,7 @@ fn decode_base64(
     list: &str,
     place: impl Fn(usize) -> String,
 ) -> Result<ItemBatch> {
-    let mut decoded = ItemBatch::new();
+    let mut decoded = ItemBatch::default();
     let mut refused = Refusals::default();
     let mut bytes = Vec::new();
     for (index, item) in items.iter().enumerate() {

@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn the_pages_of_other_filters_are_neither_set_as_a_whole_nor_dropped() {
         let geometry = PageGeometry::fixed(8, SlotWidth::Bits16);
-        let mut record = RedoBuilder::new();
+        let mut record = RedoBuilder::default();
         record.wholes(FilterId(7));
         record.whole(Ordinal(0), PageIndex(3), &[1]);
         record.dropped(FilterId(7));

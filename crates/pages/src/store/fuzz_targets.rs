@@ -70,7 +70,7 @@ fn said<'a>(writes: &'a [RedoWrite<'a>]) -> impl Iterator<Item = (RedoWrite<'a>,
 /// Writes a record that says so: a section for each run of entries that one
 /// page of one section can hold.
 fn rebuilt(writes: &[RedoWrite<'_>]) -> Vec<u8> {
-    let mut record = RedoBuilder::new();
+    let mut record = RedoBuilder::default();
     let runs = writes.chunk_by(|a, b| match (place(a), place(b)) {
         (Some((page, width, number)), Some((next_page, next_width, next))) => {
             (page, width) == (next_page, next_width) && number < next
@@ -228,7 +228,7 @@ fn value(kind: Kind, key: &[u8], value: &[u8]) {
 /// What fuzzing begins with.
 #[cfg(test)]
 fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
-    let mut record = RedoBuilder::new();
+    let mut record = RedoBuilder::default();
     record.filter(FilterId(7), 16);
     record
         .page(Ordinal(0), PageIndex(3))

@@ -88,7 +88,7 @@ fn the_pages_are_the_same_however_little_of_the_log_is_held() {
         }
     }
     for sequence in 1..=60u64 {
-        let mut record = RedoBuilder::new();
+        let mut record = RedoBuilder::default();
         record.filter(ID, 8);
         let (ordinal, number) = (sequence as u32 % 4, sequence as u32 / 4 % pages);
         record.page(Ordinal(ordinal), PageIndex(number));
@@ -169,19 +169,19 @@ fn whole_pages_replace_what_came_before_and_dropped_ones_are_not_shown() {
         store.commit(&commit).unwrap();
     };
     let slot = |number, slot, value| {
-        let mut record = RedoBuilder::new();
+        let mut record = RedoBuilder::default();
         record.filter(ID, 12);
         record.page(Ordinal(0), PageIndex(number)).slot(slot, value);
         record
     };
     let whole = |number, image: &[u8]| {
-        let mut record = RedoBuilder::new();
+        let mut record = RedoBuilder::default();
         record.wholes(ID);
         record.whole(Ordinal(0), PageIndex(number), image);
         record
     };
     let dropped = |number| {
-        let mut record = RedoBuilder::new();
+        let mut record = RedoBuilder::default();
         record.dropped(ID);
         record.dropped_page(Ordinal(0), PageIndex(number));
         record

@@ -244,7 +244,7 @@ pub(super) fn name(text: &str) -> FilterName {
 }
 
 pub(super) fn batch(items: impl IntoIterator<Item = u64>) -> ItemBatch {
-    let mut batch = ItemBatch::new();
+    let mut batch = ItemBatch::default();
     for item in items {
         batch.push(format!("item-{item}").as_bytes());
     }

@@ -48,7 +48,7 @@ async fn engine() -> (Engine, Vec<Arc<OpenFilter>>) {
         // So that their pages are resident.
         let always = AddOptions::default();
         for first in (0..capacity.min(8_000)).step_by(200) {
-            let mut items = ItemBatch::new();
+            let mut items = ItemBatch::default();
             (first..first + 200).for_each(|n| items.push(&n.to_le_bytes()));
             engine.add(&name, &items, &always, None).await.unwrap();
         }
@@ -167,7 +167,7 @@ async fn only_what_is_committed_tells_that_a_filter_is_full() {
         made.unwrap();
         // So that its page is resident, and the rest takes no longer than a slice.
         let filter = engine.find(&name).await.unwrap();
-        let mut items = ItemBatch::new();
+        let mut items = ItemBatch::default();
         (0..full).for_each(|n: u64| items.push(&n.to_le_bytes()));
         let always = AddOptions::default();
         engine.add(&name, &items, &always, None).await.unwrap();

@@ -65,7 +65,7 @@ impl LaneOrder for Taking {
 
 /// A commit that writes to a slot of a filter, which it describes or not.
 fn writes_to(id: FilterId, slot: u32, slot_bits: u8, filters: Vec<FilterChange>) -> Commit {
-    let mut redo = RedoBuilder::new();
+    let mut redo = RedoBuilder::default();
     redo.filter(id, slot_bits);
     redo.page(Ordinal(0), PageIndex(0)).slot(slot, 0);
     Commit {

@@ -27,7 +27,7 @@ fn tiny() -> Engine {
 }
 
 fn batch(items: Range<u32>) -> ItemBatch {
-    let mut batch = ItemBatch::new();
+    let mut batch = ItemBatch::default();
     for item in items {
         batch.push(&item.to_le_bytes());
     }

@@ -189,7 +189,7 @@ fn apply_log(store: &PageStore, pages: &mut BTreeMap<PageId, Vec<u8>>) {
 pub(in crate::store) fn replaying_twice_gives_the_same_bytes<S: Subject>(open: Open<'_, S>) {
     let subject = open();
     for sequence in 1..=9u32 {
-        let mut redo = RedoBuilder::new();
+        let mut redo = RedoBuilder::default();
         redo.filter(FilterId(1), 8);
         redo.page(Ordinal(0), PageIndex(sequence % 3))
             .slot(sequence % 5, u64::from(sequence));

@@ -52,7 +52,7 @@ fn page_of(filter: u64, (ordinal, page): (u32, u32)) -> PageId {
 }
 
 fn build(sections: &[(u64, Section)]) -> (Vec<u8>, Vec<Said>) {
-    let mut builder = RedoBuilder::new();
+    let mut builder = RedoBuilder::default();
     let mut writes = Vec::new();
     for (filter, section) in sections {
         let page_of = |place| page_of(*filter, place);
@@ -168,7 +168,7 @@ proptest! {
 
 #[test]
 fn the_bytes_are_pinned() {
-    let mut builder = RedoBuilder::new();
+    let mut builder = RedoBuilder::default();
     builder.filter(FilterId(300), 16);
     builder
         .page(Ordinal(0), PageIndex(5))
@@ -204,7 +204,7 @@ fn the_bytes_are_pinned() {
 
 #[test]
 fn the_bytes_of_counters_are_pinned() {
-    let mut builder = RedoBuilder::new();
+    let mut builder = RedoBuilder::default();
     builder.filter(FilterId(3), 8);
     builder.page(Ordinal(0), PageIndex(1)).slot(2, 9);
     builder.counters(FilterId(3));
@@ -239,7 +239,7 @@ fn the_bytes_of_counters_are_pinned() {
 
 #[test]
 fn the_bytes_of_whole_and_dropped_pages_are_pinned() {
-    let mut builder = RedoBuilder::new();
+    let mut builder = RedoBuilder::default();
     builder.filter(FilterId(3), 12);
     builder.page(Ordinal(0), PageIndex(1)).slot(2, 0xabc);
     builder.wholes(FilterId(3));
@@ -282,7 +282,7 @@ fn the_bytes_of_whole_and_dropped_pages_are_pinned() {
 
 #[test]
 fn a_record_without_entries_is_empty() {
-    let mut builder = RedoBuilder::new();
+    let mut builder = RedoBuilder::default();
     builder
         .filter(FilterId(1), 8)
         .page(Ordinal(0), PageIndex(0));
@@ -306,7 +306,7 @@ fn a_thousand_random_slots_cost_less_than_five_bytes_each() {
     let slots: BTreeSet<(u32, u32)> = (0..1000)
         .map(|_| (random(5000) as u32, random(4096) as u32))
         .collect();
-    let mut builder = RedoBuilder::new();
+    let mut builder = RedoBuilder::default();
     builder.filter(FilterId(1), 8);
     let mut open = None;
     for &(page, slot) in &slots {
@@ -396,7 +396,7 @@ fn pages_that_can_not_be_unpacked_or_come_twice_are_refused() {
 #[test]
 #[should_panic(expected = "slots ascend")]
 fn slots_out_of_order_are_not_written() {
-    let mut builder = RedoBuilder::new();
+    let mut builder = RedoBuilder::default();
     builder
         .filter(FilterId(1), 8)
         .page(Ordinal(0), PageIndex(0))
@@ -407,7 +407,7 @@ fn slots_out_of_order_are_not_written() {
 #[test]
 #[should_panic(expected = "pages ascend")]
 fn pages_out_of_order_are_not_written() {
-    let mut builder = RedoBuilder::new();
+    let mut builder = RedoBuilder::default();
     builder
         .filter(FilterId(1), 8)
         .page(Ordinal(1), PageIndex(0))
@@ -418,7 +418,7 @@ fn pages_out_of_order_are_not_written() {
 #[test]
 #[should_panic(expected = "wider than its slot")]
 fn a_value_wider_than_its_slot_is_not_written() {
-    let mut builder = RedoBuilder::new();
+    let mut builder = RedoBuilder::default();
     builder
         .filter(FilterId(1), 8)
         .page(Ordinal(0), PageIndex(0))

@@ -41,11 +41,6 @@ struct OpenPage {
 }
 
 impl RedoBuilder {
-    /// A record without anything in it.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Starts the section of the slots of filter `id`, which have so many bits.
     ///
     /// # Panics
