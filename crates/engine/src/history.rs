@@ -61,14 +61,12 @@ struct Round {
 
 /// The rounds of a day, the oldest first.
 #[derive(Default)]
-pub(crate) struct History {
-    rounds: Mutex<VecDeque<Round>>,
-}
+pub(crate) struct History(Mutex<VecDeque<Round>>);
 
 impl History {
     /// Whether it is time for another round.
     pub(crate) fn is_due(&self, now_ms: u64) -> bool {
-        let rounds = self.rounds.lock();
+        let rounds = self.0.lock();
         rounds
             .back()
             .is_none_or(|last| now_ms >= last.at_ms + pause_ms(last.filters.len()))
@@ -82,7 +80,7 @@ impl History {
         }
         filters.sort_unstable_by_key(|it| it.filter);
         let filters = filters.into_boxed_slice();
-        let mut rounds = self.rounds.lock();
+        let mut rounds = self.0.lock();
         rounds.push_back(Round { at_ms, filters });
         let mut samples: usize = rounds.iter().map(|it| it.filters.len()).sum();
         while let Some(oldest) = rounds.front()
@@ -95,7 +93,7 @@ impl History {
 
     /// The samples of a filter, the oldest first.
     pub(crate) fn of(&self, filter: FilterId) -> Vec<Sample> {
-        let rounds = self.rounds.lock();
+        let rounds = self.0.lock();
         let in_round = |round: &Round| {
             let at = round.filters.binary_search_by_key(&filter, |it| it.filter);
             let found = round.filters.get(at.ok()?)?;
@@ -160,7 +158,7 @@ mod tests {
             let at_ms = filters as u64;
             history.keep(at_ms, (0..filters as u64).map(|it| noted(it, it)).collect());
             let kept = history
-                .rounds
+                .0
                 .lock()
                 .iter()
                 .map(|it| it.filters.len())

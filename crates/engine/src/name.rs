@@ -11,15 +11,12 @@ pub const MAX_NAME_LENGTH: usize = 255;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FilterName(String);
 
-/// A text that can't name a filter.
+/// A text that can't name a filter, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a filter key has 1 to 255 visible ASCII characters, no blanks, and is neither . nor ..; this one {problem}"
+    "a filter key has 1 to 255 visible ASCII characters, no blanks, and is neither . nor ..; this one {0}"
 )]
-pub struct InvalidName {
-    /// What is wrong with it.
-    pub problem: String,
-}
+pub struct InvalidName(pub String);
 
 impl FilterName {
     /// Checks a text that names a filter.
@@ -62,7 +59,7 @@ fn check(text: &str) -> Result<(), InvalidName> {
             None => return Ok(()),
         },
     };
-    Err(InvalidName { problem })
+    Err(InvalidName(problem))
 }
 
 impl fmt::Display for FilterName {

@@ -100,12 +100,10 @@ pub(super) struct Exists {
     pub(super) since: Option<Epoch>,
 }
 
-/// How often is the item there? Once at most where items expire.
+/// How often is the item there? Once at most where items expire: since the oldest
+/// epoch of their window.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Count {
-    /// The oldest epoch of the window.
-    since: Option<Epoch>,
-}
+pub(super) struct Count(Option<Epoch>);
 
 impl Exists {
     /// Was it seen within so many seconds? `None`: is it there?
@@ -189,12 +187,12 @@ impl Question for Count {
 
     fn of_filter(self, filter: &OpenFilter, now_ms: impl Fn() -> u64) -> Result<Self> {
         let Exists { since, .. } = Exists::default().at(&filter.view.load(), now_ms);
-        Ok(Count { since })
+        Ok(Count(since))
     }
 
     #[inline]
     fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<u64> {
-        match self.since {
+        match self.0 {
             Some(since) => read::seen(chain, hash, since, pages).map(u64::from),
             None => read::count(chain, hash, pages),
         }

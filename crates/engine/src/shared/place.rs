@@ -10,7 +10,7 @@ use tokio::sync::watch;
 pub struct Term(pub u64);
 
 /// Where a lane of this pod stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneState {
     /// The newest record that was applied, and is in the store.
     pub position: Position,
@@ -57,12 +57,8 @@ impl LanePlace {
         LanePlace {
             state: watch::Sender::new(LaneState {
                 position,
-                term: None,
-                is_in_flight: false,
                 awaits,
-                has_caught_up: false,
-                is_behind: false,
-                halted: None,
+                ..LaneState::default()
             }),
             named: AtomicU64::new(0),
         }

@@ -10,7 +10,7 @@ use std::fmt;
 /// record's SHA-256. A record holds the hash of the history before it, so each
 /// depends on all before. 128 bits tell accidents apart; nobody who may write to
 /// the log is taken for an adversary.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct HistoryHash([u8; HistoryHash::BYTES]);
 
 impl HistoryHash {
@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for HistoryHash {
 
 /// Where a replica of a lane stands: the newest record that it applied. Two
 /// replicas at equal positions hold the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Position {
     /// The record's number in the log, 0 before the first. Numbers of a lane
