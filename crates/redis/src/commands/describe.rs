@@ -240,7 +240,7 @@ mod tests {
     fn descriptions_are_replies_in_both_versions() {
         for version in [Version::Resp2, Version::Resp3] {
             let mut replies = Replies::default();
-            replies.speak(version);
+            replies.version = version;
             TABLE.iter().for_each(|spec| info(spec, &mut replies));
             docs(TABLE.iter(), TABLE.len(), &mut replies);
             let all = replies.len();

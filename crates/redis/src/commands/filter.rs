@@ -72,7 +72,7 @@ pub(crate) fn bloom_info(
     });
     match one.transpose()? {
         // RESP2 has no map for one.
-        Some((_, it)) if replies.version() == Version::Resp2 => {
+        Some((_, it)) if replies.version == Version::Resp2 => {
             replies.array(1);
             number(*it, replies);
         }

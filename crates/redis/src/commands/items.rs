@@ -295,7 +295,7 @@ fn is_in(result: AddResult) -> bool {
 /// Writes an entry of the list that is the reply to a command on many items.
 pub(crate) fn reply_one_of_many(verb: ItemVerb, result: ItemResult, replies: &mut Replies) {
     let is_integer = matches!(verb, ItemVerb::Insert(AddMode::OnlyIfAbsent))
-        || replies.version() == Version::Resp2;
+        || replies.version == Version::Resp2;
     match result {
         ItemResult::Added(AddResult::Full(reason)) if verb == ItemVerb::BloomInsert => {
             replies.error(full(verb, reason));

@@ -25,20 +25,11 @@ impl Version {
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
     out: Vec<u8>,
-    version: Version,
+    /// The version of those that follow.
+    pub(crate) version: Version,
 }
 
 impl Replies {
-    /// The version of those that follow.
-    pub(crate) fn version(&self) -> Version {
-        self.version
-    }
-
-    /// Has those that follow be of this version.
-    pub(crate) fn speak(&mut self, version: Version) {
-        self.version = version;
-    }
-
     /// The same, where nothing is written any more.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.out
@@ -187,7 +178,7 @@ mod tests {
 
     fn of(version: Version, write: impl Fn(&mut Replies)) -> Value {
         let mut replies = Replies::default();
-        replies.speak(version);
+        replies.version = version;
         write(&mut replies);
         parse_redis_value(replies.bytes()).unwrap()
     }

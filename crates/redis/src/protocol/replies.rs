@@ -37,7 +37,7 @@ mod tests {
         for version in [Version::Resp2, Version::Resp3] {
             let mut ends = Vec::new();
             let mut replies = Replies::default();
-            replies.speak(version);
+            replies.version = version;
             let writes: [fn(&mut Replies); 9] = [
                 |it| it.ok(),
                 |it| it.error("ERR no"),

@@ -132,7 +132,7 @@ impl Session {
         let longest = Instant::now() + app.admission.limits.request_timeout;
         let head = CommandsHead {
             token: self.shown.clone(),
-            version: self.replies.version() as u8,
+            version: self.replies.version as u8,
             is_strong: self.is_strong,
             // Who leads has what it has changed itself, and others may be asked, too.
             positions: self.positions_of(&self.engine()?, self.positions.keys()),

@@ -86,7 +86,7 @@ impl Session {
 
     /// `HELLO`.
     pub(super) fn hello(&mut self, words: Words<'_>) -> Result {
-        let mut version = self.replies.version();
+        let mut version = self.replies.version;
         if words.len() > 1 {
             let number = integer(words.get(1))
                 .ok_or("ERR Protocol version is not an integer or out of range")?;
@@ -123,7 +123,7 @@ impl Session {
     }
 
     fn speak(&mut self, version: Version) {
-        self.replies.speak(version);
+        self.replies.version = version;
         self.info.note_version(version as u8);
     }
 
@@ -131,7 +131,7 @@ impl Session {
         let replies = &mut self.replies;
         replies.map(7);
         replies.bulks(["server", "redis", "version", REDIS_VERSION, "proto"]);
-        replies.integer(replies.version() as i64);
+        replies.integer(replies.version as i64);
         replies.bulk(b"id");
         replies.count(self.info.id);
         replies.bulks(["mode", "standalone", "role", "master", "modules"]);

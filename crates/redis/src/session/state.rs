@@ -98,7 +98,7 @@ impl Session {
     pub(super) fn beside(&self) -> Session {
         let mut session = Session::new(Arc::clone(&self.service), Arc::clone(&self.info));
         session.principal = self.principal.clone();
-        session.replies.speak(self.replies.version());
+        session.replies.version = self.replies.version;
         session.role = Role::Beside;
         session
     }
@@ -113,7 +113,7 @@ impl Session {
         let mut session = Session::new(Arc::clone(service), info);
         session.principal = Some(caller);
         let version = Version::of(head.version.into());
-        session.replies.speak(version.unwrap_or_default());
+        session.replies.version = version.unwrap_or_default();
         session.role = Role::OfPod;
         session.counts = false;
         session.is_strong = head.is_strong;
