@@ -378,7 +378,7 @@ mod tests {
     fn words_are_shortened_and_secrets_are_left_out() {
         let shown = |verb, words: &[&[u8]], others| -> Vec<String> {
             let mut kept = KeptCommands::default();
-            kept.push_words(words.iter().copied());
+            kept.push(words.iter().copied());
             let shown = shown(verb, kept.into_batch().command(0), others);
             shown
                 .iter()

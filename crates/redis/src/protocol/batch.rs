@@ -104,13 +104,8 @@ pub(crate) struct KeptCommands {
 }
 
 impl KeptCommands {
-    /// Keeps a command.
-    pub(crate) fn push(&mut self, words: Words<'_>) {
-        self.push_words(words.iter());
-    }
-
     /// Keeps a command of these words.
-    pub(crate) fn push_words<'a>(&mut self, words: impl IntoIterator<Item = &'a [u8]>) {
+    pub(crate) fn push<'a>(&mut self, words: impl IntoIterator<Item = &'a [u8]>) {
         for word in words {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(word);

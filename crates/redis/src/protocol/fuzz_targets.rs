@@ -44,7 +44,7 @@ pub(super) fn decode<'a>(
                         let words = batch.command(index);
                         assert!(words.len() > 0);
                         let mut kept = KeptCommands::default();
-                        kept.push(words);
+                        kept.push(words.iter());
                         let words: Vec<_> = words.iter().map(<[u8]>::to_vec).collect();
                         let kept = kept.into_batch();
                         assert!(kept.command(0).iter().eq(words.iter().map(Vec::as_slice)));

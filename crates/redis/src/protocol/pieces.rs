@@ -74,10 +74,10 @@ mod tests {
     fn pieces_are_the_commands_and_none_is_large_but_a_word() {
         let long = vec![b'x'; 3 * PIECE_BYTES];
         let mut kept = KeptCommands::default();
-        kept.push_words([&b"CF.ADD"[..], b"", &long]);
-        kept.push_words((0..40_000).map(|_| &b"item"[..]));
-        kept.push_words([&long[..], &long, b"\r\n"]);
-        kept.push_words([&b"PING"[..]]);
+        kept.push([&b"CF.ADD"[..], b"", &long]);
+        kept.push((0..40_000).map(|_| &b"item"[..]));
+        kept.push([&long[..], &long, b"\r\n"]);
+        kept.push([&b"PING"[..]]);
         let commands = kept.into_batch();
         let of_some = commands.of_these([2, 0, 1, 3].into_iter());
         for commands in [commands, of_some, Batch::default()] {

@@ -157,7 +157,7 @@ impl Session {
         let commands = batch.len();
         let alone = |word: &'static [u8]| {
             let mut kept = KeptCommands::default();
-            kept.push_words([word]);
+            kept.push([word]);
             Pieces::of(kept.into_batch())
         };
         let pieces = alone(b"MULTI")
@@ -179,7 +179,7 @@ impl Session {
         keys: impl Iterator<Item = &'a [u8]>,
     ) -> Result<i64> {
         let mut commands = KeptCommands::default();
-        keys.for_each(|key| commands.push_words([verb, key]));
+        keys.for_each(|key| commands.push([verb, key]));
         let mut each = self.beside();
         (each.role, each.counts) = (self.role, false);
         (each.shown, each.is_strong) = (self.shown.clone(), self.is_strong);

@@ -82,7 +82,7 @@ impl Session {
             transaction.refuse();
             return Err(refusal.into());
         }
-        transaction.commands.push(words);
+        transaction.commands.push(words.iter());
         self.replies.status("QUEUED");
         Ok(())
     }
