@@ -26,7 +26,7 @@ impl CommandWorker for Forwarded {
             };
             let limits = &service.app.admission.limits;
             let bounds = Bounds::of_known(limits.max_batch_items, limits.max_body_bytes);
-            let info = ClientInfo::of_a_pod(service.next_client());
+            let info = ClientInfo::of_a_pod(service.client_ids.next());
             let mut session = Session::of_a_pod(&service, info, caller, head);
             let mut decoder = Decoder::of(commands);
             // What is no command has no reply: who sent it takes that for a failure.

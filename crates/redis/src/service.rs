@@ -89,7 +89,8 @@ pub(crate) struct Service {
     pub(crate) started: Instant,
     pub(crate) transfers: Transfers,
     clients: Mutex<BTreeMap<u64, Arc<ClientInfo>>>,
-    client_ids: Ids,
+    /// Numbers of connections.
+    pub(crate) client_ids: Ids,
     connections: AtomicU64,
     /// Of each command those that were done and those that failed.
     counted: Vec<[IntCounter; 2]>,
@@ -217,7 +218,7 @@ impl Service {
 
     /// Notes a new connection.
     pub(crate) fn connect(self: &Arc<Self>, peer: SocketAddr, local: SocketAddr) -> Connected {
-        let id = self.next_client();
+        let id = self.client_ids.next();
         let info = ClientInfo::new(id, peer, local);
         self.clients.lock().insert(id, Arc::clone(&info));
         self.connections.fetch_add(1, Ordering::Relaxed);
@@ -226,11 +227,6 @@ impl Service {
             service: Arc::clone(self),
             info,
         }
-    }
-
-    /// The number of the next connection.
-    pub(crate) fn next_client(&self) -> u64 {
-        self.client_ids.next()
     }
 
     /// Who is connected.

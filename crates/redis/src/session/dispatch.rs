@@ -45,7 +45,9 @@ impl Session {
             return self.run(batch, from..here_to).await;
         }
         let (before, started) = (self.replies.len(), Instant::now());
-        if let Err(failure) = Box::pin(self.one(spec, words)).await {
+        let done = Box::pin(self.one(spec, words)).await;
+        self.audit_rest(spec, words, &done);
+        if let Err(failure) = done {
             self.replies.error(&failure.words);
             self.is_over |= failure.ends;
         }
@@ -110,12 +112,6 @@ impl Session {
 
     /// Checks one command, and does it or queues it.
     async fn one(&mut self, spec: Option<&'static Spec>, words: Words<'_>) -> Result {
-        let done = self.try_one(spec, words).await;
-        self.audit_rest(spec, words, &done);
-        done
-    }
-
-    async fn try_one(&mut self, spec: Option<&'static Spec>, words: Words<'_>) -> Result {
         let checked = self.check(spec, words).await;
         if checked.is_err()
             && let Some(transaction) = &mut self.transaction
