@@ -76,9 +76,10 @@ pub(crate) async fn answer<S: InnerService>(
     let mut response = answered.unwrap_or_else(|never| match never {});
     if let Some(filter) = &filter
         && response.status().is_success()
-        && let Some(position) = LanePosition::now(engine, filter)
+        && let Some(position) = LanePosition::of_lane(engine, engine.lane_of(filter))
+        && let Ok(position) = HeaderValue::try_from(position.to_string())
     {
-        response.headers_mut().insert(POSITION, position.header());
+        response.headers_mut().insert(POSITION, position);
     }
     Ok(response)
 }

@@ -1,7 +1,6 @@
 //! Positions as headers have them: `epoch.lane.record`.
 
-use crate::engine::{Engine, FilterName};
-use axum::http::HeaderValue;
+use crate::engine::Engine;
 use std::fmt;
 
 /// A record of a lane.
@@ -16,11 +15,6 @@ pub struct LanePosition {
 }
 
 impl LanePosition {
-    /// Where the lane of a filter stands on this pod.
-    pub fn now(engine: &Engine, filter: &FilterName) -> Option<LanePosition> {
-        LanePosition::of_lane(engine, engine.lane_of(filter))
-    }
-
     /// Where a lane stands on this pod.
     pub fn of_lane(engine: &Engine, lane: u32) -> Option<LanePosition> {
         Some(LanePosition {
@@ -57,11 +51,6 @@ impl LanePosition {
         let texts: Vec<String> = positions.iter().map(LanePosition::to_string).collect();
         texts.join(",")
     }
-
-    /// As a header has it.
-    pub fn header(&self) -> HeaderValue {
-        HeaderValue::from_str(&self.to_string()).unwrap_or(HeaderValue::from_static("-"))
-    }
 }
 
 impl fmt::Display for LanePosition {
@@ -95,7 +84,7 @@ mod tests {
             lane: 15,
             sequence: 4711,
         };
-        assert_eq!(position.header(), "1.15.4711");
+        assert_eq!(position.to_string(), "1.15.4711");
         assert_eq!(LanePosition::parse("1.15.4711"), Some(position));
         for text in [
             "",

@@ -12,11 +12,7 @@ const MAX_STALENESS: Duration = Duration::from_secs(2);
 pub struct Staleness(Mutex<Vec<Option<Ahead>>>);
 
 /// How far another pod was in a lane, and since when that is known.
-#[derive(Clone, Copy)]
-struct Ahead {
-    sequence: u64,
-    since: Instant,
-}
+type Ahead = (u64, Instant);
 
 impl Staleness {
     /// Of a pod with so many lanes, as far as it knows the only one.
@@ -29,14 +25,11 @@ impl Staleness {
         let lanes = own.iter().zip(others);
         for (known, (&own, &other)) in self.0.lock().iter_mut().zip(lanes) {
             // What was not reached in time stays the aim, whatever came since.
-            if known.is_some_and(|it| own >= it.sequence) {
+            if known.is_some_and(|(sequence, _)| own >= sequence) {
                 *known = None;
             }
             if other > own && known.is_none() {
-                *known = Some(Ahead {
-                    sequence: other,
-                    since: now,
-                });
+                *known = Some((other, now));
             }
         }
     }
@@ -45,7 +38,7 @@ impl Staleness {
     pub fn lanes_behind(&self, own: &[u64], now: Instant) -> usize {
         let known = self.0.lock();
         let is_behind = |(known, &own): (&Option<Ahead>, &u64)| {
-            known.is_some_and(|it| own < it.sequence && now - it.since > MAX_STALENESS)
+            known.is_some_and(|(sequence, since)| own < sequence && now - since > MAX_STALENESS)
         };
         known.iter().zip(own).filter(|&it| is_behind(it)).count()
     }
