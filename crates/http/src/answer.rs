@@ -168,7 +168,7 @@ fn of_media_type(format: Format, mut body: Vec<u8>, reserved: Option<Held>) -> R
     let mut response = answer(format, Body::from(body));
     if is_large {
         let reserved = reserved.map(Arc::new);
-        response.extensions_mut().insert(InMemory { reserved });
+        response.extensions_mut().insert(InMemory(reserved));
     }
     response
 }

@@ -10,9 +10,7 @@ use std::borrow::Cow;
 const MAX_UNKNOWN: usize = 16;
 
 /// The parameters of one request, decoded once.
-pub(crate) struct Query<'a> {
-    parameters: Vec<(&'static str, Cow<'a, [u8]>)>,
-}
+pub(crate) struct Query<'a>(Vec<(&'static str, Cow<'a, [u8]>)>);
 
 impl<'a> Query<'a> {
     /// Decodes the query of `uri`; only the parameters in `allowed` may occur,
@@ -52,7 +50,7 @@ impl<'a> Query<'a> {
             parameters.push((known, value));
         }
         match unknown.is_empty() {
-            true => Ok(Query { parameters }),
+            true => Ok(Query(parameters)),
             false => Err(HttpError::InvalidFields(unknown)),
         }
     }
@@ -67,7 +65,7 @@ impl<'a> Query<'a> {
 
     /// The bytes of a parameter.
     pub(crate) fn bytes(&self, name: &str) -> Option<&[u8]> {
-        self.parameters
+        self.0
             .iter()
             .find(|(known, _)| *known == name)
             .map(|(_, value)| value.as_ref())

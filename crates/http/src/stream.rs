@@ -14,9 +14,7 @@ const QUEUED_PIECES: usize = 4;
 pub(super) const PIECE_BYTES: usize = 64 << 10;
 
 /// Takes the pieces of an answer; blocks while the client is slow.
-pub(super) struct Pieces {
-    sender: Sender<io::Result<Bytes>>,
-}
+pub(super) struct Pieces(Sender<io::Result<Bytes>>);
 
 impl Pieces {
     /// Sends a piece.
@@ -24,7 +22,7 @@ impl Pieces {
     /// # Errors
     /// The client is gone.
     pub(super) fn send(&self, piece: impl Into<Bytes>) -> io::Result<()> {
-        self.sender
+        self.0
             .blocking_send(Ok(piece.into()))
             .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
     }
@@ -34,7 +32,7 @@ impl Pieces {
         tracing::error!(%error, "an answer broke off");
         // The client may be gone, too.
         let _ = self
-            .sender
+            .0
             .blocking_send(Err(io::Error::other("the answer broke off")));
     }
 }
@@ -46,7 +44,7 @@ pub(super) fn start(slot: Held, write: impl FnOnce(&Pieces) + Send + 'static) ->
     let (sender, mut receiver) = channel(QUEUED_PIECES);
     tokio::task::spawn_blocking(move || {
         let _slot = slot;
-        write(&Pieces { sender });
+        write(&Pieces(sender));
     });
     Body::from_stream(poll_fn(move |context| receiver.poll_recv(context)))
 }

@@ -20,12 +20,9 @@ use axum::response::Response;
 use std::sync::Arc;
 
 /// Marks a response whose body is in memory as a whole, and too large to count
-/// with its connection.
+/// with its connection; and what was reserved for it before it was made.
 #[derive(Clone)]
-pub(crate) struct InMemory {
-    /// What was reserved for it before it was made.
-    pub(crate) reserved: Option<Arc<Held>>,
-}
+pub(crate) struct InMemory(pub(crate) Option<Arc<Held>>);
 
 /// Has a large answer count against the budget until its last byte is sent.
 ///
@@ -37,7 +34,7 @@ pub(crate) async fn charge(
     method: &Method,
     mut response: Response,
 ) -> Result {
-    let Some(InMemory { reserved }) = response.extensions_mut().remove() else {
+    let Some(InMemory(reserved)) = response.extensions_mut().remove() else {
         return Ok(response);
     };
     let bytes = response.body().size_hint().lower();

@@ -12,9 +12,7 @@ use std::fs::File;
 use std::path::Path;
 
 /// Held as long as it lives. No server opens the directory meanwhile.
-pub(super) struct DirectoryLock {
-    directory: File,
-}
+pub(super) struct DirectoryLock(File);
 
 impl DirectoryLock {
     /// For one who writes.
@@ -43,7 +41,7 @@ impl DirectoryLock {
                 path: path.to_owned(),
             }),
             // A file system that can't lock directories leaves it to RocksDB.
-            Ok(()) | Err(_) => Ok(DirectoryLock { directory }),
+            Ok(()) | Err(_) => Ok(DirectoryLock(directory)),
         }
     }
 }
@@ -52,7 +50,7 @@ impl Drop for DirectoryLock {
     fn drop(&mut self) {
         // A child that is being started has a copy of the file, and would hold the lock
         // until it runs.
-        let _ = flock(&self.directory, FlockOperation::Unlock);
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -64,7 +62,7 @@ mod tests {
     fn what_was_let_go_is_free_also_while_a_child_has_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let lock = DirectoryLock::exclusive(directory.path()).unwrap();
-        let copy = lock.directory.try_clone().unwrap();
+        let copy = lock.0.try_clone().unwrap();
         assert!(DirectoryLock::exclusive(directory.path()).is_err());
         drop(lock);
         assert!(DirectoryLock::exclusive(directory.path()).is_ok());
