@@ -3,7 +3,6 @@
 use crate::codes::Code;
 use crate::engine::{EngineError, bound_reached};
 use crate::share::UsedUp;
-use std::fmt;
 
 /// A resource of which requests hold something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +60,8 @@ impl Scarce {
 }
 
 /// A bound that was reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", bound_of(*what, *used_up))]
 pub struct Exhausted {
     /// Of what.
     pub what: Scarce,
@@ -76,45 +76,32 @@ impl Exhausted {
     }
 }
 
-impl std::error::Error for Exhausted {}
-
-impl fmt::Display for Exhausted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = self.what;
-        let bound = match self.used_up {
-            UsedUp::All { bound } => bound,
-            UsedUp::Share { .. } | UsedUp::Most { .. } => {
-                let (what, used_up) = (what.held(), self.used_up);
-                return EngineError::OverShare { what, used_up }.fmt(f);
-            }
-        };
-        match what {
-            Scarce::Requests => write!(
-                f,
-                "{bound} requests are in flight, the bound of the server (--max-in-flight); try again in a moment"
-            ),
-            Scarce::LargeRequests => write!(
-                f,
-                "{bound} requests with large bodies are in progress already; try again later, with smaller batches or fewer at a time"
-            ),
-            Scarce::Changes => write!(
-                f,
-                "{bound} requests with changes are in flight, the bound of the server (three quarters of --max-in-flight); try again in a moment"
-            ),
-            Scarce::Bodies => f.write_str(
-                "the request bodies in memory have reached their bound (--max-buffered-bytes); try again in a moment",
-            ),
-            Scarce::Answers => f.write_str(
-                "the answers that clients have not read have reached their bound (a quarter of --max-buffered-bytes); try again in a moment, or send fewer items at once",
-            ),
-            Scarce::Imports => write!(
-                f,
-                "{bound} imports are in progress, the bound of the server (it follows --max-buffered-bytes); try again in a moment"
-            ),
-            Scarce::Downloads | Scarce::Restores | Scarce::ScanDumps => write!(
-                f,
-                "{bound} streams of this kind are in flight, the bound of the server; try again in a moment"
-            ),
+/// What is said of a bound that was reached.
+fn bound_of(what: Scarce, used_up: UsedUp) -> String {
+    let bound = match used_up {
+        UsedUp::All { bound } => bound,
+        UsedUp::Share { .. } | UsedUp::Most { .. } => {
+            let what = what.held();
+            return EngineError::OverShare { what, used_up }.to_string();
         }
+    };
+    match what {
+        Scarce::Requests => format!(
+            "{bound} requests are in flight, the bound of the server (--max-in-flight); try again in a moment"
+        ),
+        Scarce::LargeRequests => format!(
+            "{bound} requests with large bodies are in progress already; try again later, with smaller batches or fewer at a time"
+        ),
+        Scarce::Changes => format!(
+            "{bound} requests with changes are in flight, the bound of the server (three quarters of --max-in-flight); try again in a moment"
+        ),
+        Scarce::Bodies => "the request bodies in memory have reached their bound (--max-buffered-bytes); try again in a moment".to_owned(),
+        Scarce::Answers => "the answers that clients have not read have reached their bound (a quarter of --max-buffered-bytes); try again in a moment, or send fewer items at once".to_owned(),
+        Scarce::Imports => format!(
+            "{bound} imports are in progress, the bound of the server (it follows --max-buffered-bytes); try again in a moment"
+        ),
+        Scarce::Downloads | Scarce::Restores | Scarce::ScanDumps => format!(
+            "{bound} streams of this kind are in flight, the bound of the server; try again in a moment"
+        ),
     }
 }
