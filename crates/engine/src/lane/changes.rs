@@ -246,7 +246,8 @@ impl Encoding {
         let is_changed = planned.is_changed();
         let (changes, overlay) = Changes::of(planned, now_ms);
         let [mut record, mut counters, mut wholes] = <[RedoBuilder; 3]>::default();
-        begin_slots(&mut record, &changes);
+        let width = changes.view.chain.params().slot_width();
+        record.filter(changes.filter.id, width.bits() as u8);
         counters.counters(changes.filter.id);
         wholes.wholes(changes.filter.id);
         Encoding {
@@ -287,7 +288,12 @@ impl Encoding {
     pub(super) fn finish(self, is_new: bool) -> Encoded {
         let (mut changes, mut wholes) = (self.changes, self.wholes);
         changes.pages = self.in_order.so_far;
-        put_dropped(&mut wholes, &changes);
+        // Every page that is no more, behind those that are set as a whole.
+        wholes.dropped(changes.filter.id);
+        let dropped = changes.pages.dropped.iter();
+        for id in dropped.filter_map(|&it| changes.id(it)) {
+            wholes.dropped_page(id.ordinal, id.page);
+        }
         let mut redo = self.record.finish();
         redo.append(&mut self.counters.finish());
         redo.append(&mut wholes.finish());
@@ -297,11 +303,6 @@ impl Encoding {
             redo,
         }
     }
-}
-
-fn begin_slots(record: &mut RedoBuilder, changes: &Changes) {
-    let width = changes.view.chain.params().slot_width();
-    record.filter(changes.filter.id, width.bits() as u8);
 }
 
 /// Puts every written slot of the pages from the one of that number on into the
@@ -350,15 +351,6 @@ fn put_wholes(record: &mut RedoBuilder, changes: &Changes, pages: &PageChanges, 
             let image = image::encode(whole.words.iter().copied(), page_bytes, counters);
             record.whole(id.ordinal, id.page, &image);
         }
-    }
-}
-
-/// Puts every page that is no more behind those that are set as a whole.
-fn put_dropped(record: &mut RedoBuilder, changes: &Changes) {
-    record.dropped(changes.filter.id);
-    let dropped = changes.pages.dropped.iter();
-    for id in dropped.filter_map(|&it| changes.id(it)) {
-        record.dropped_page(id.ordinal, id.page);
     }
 }
 
