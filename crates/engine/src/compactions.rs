@@ -18,7 +18,7 @@ const MAX_RUNNING: usize = 64;
 const ENDED_KEPT: usize = 1024;
 
 /// The state of a compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compaction {
     /// Its progress.
     pub state: CompactionState,
@@ -50,9 +50,10 @@ pub(super) enum Cause {
 }
 
 /// How far a compaction is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactionState {
     /// Entries are being moved.
+    #[default]
     Running,
     /// What could be emptied is gone.
     Done,
@@ -142,13 +143,9 @@ impl Compactions {
         self.metrics.compactions_running.inc();
         known.ended.retain(|&id| id != filter.id);
         let compaction = Compaction {
-            state: CompactionState::Running,
             asked_for: cause == Cause::AskedFor,
-            closed: 0,
-            moved: 0,
-            dropped: 0,
             started_at_ms,
-            ended_at_ms: None,
+            ..Compaction::default()
         };
         known.by_filter.insert(filter.id, compaction);
         Ok(RunningCompaction {

@@ -235,6 +235,7 @@ pub(super) struct Filters {
     gauge: IntGauge,
 }
 
+#[derive(Default)]
 struct Shard {
     open: RwLock<HashMap<FilterName, Arc<OpenFilter>, FixedState>>,
     /// Counts creations, removals and closings: it says whether a description
@@ -246,10 +247,7 @@ impl Filters {
     /// Room for `limit` open filters.
     pub(super) fn new(limit: usize, gauge: IntGauge) -> Self {
         Filters {
-            shards: std::array::from_fn(|_| Shard {
-                open: RwLock::new(HashMap::default()),
-                epoch: AtomicU64::new(0),
-            }),
+            shards: std::array::from_fn(|_| Shard::default()),
             count: AtomicUsize::new(0),
             limit: limit.max(SHARDS),
             gauge,

@@ -167,7 +167,7 @@ pub(crate) struct SharedOrdering {
 #[derive(Default)]
 pub(crate) struct Work {
     /// The largest number of a filter that was made in the lane.
-    last_filter: u64,
+    pub(crate) last_filter: u64,
     /// The largest number that was given to a filter that is to be made.
     last_given: u64,
     /// What keeps requests from being sent again whose commit is not settled.
@@ -175,17 +175,6 @@ pub(crate) struct Work {
     /// Filters of a commit that the store may have, in part of what is in memory:
     /// none of them is closed until it is applied.
     touched: Vec<Arc<OpenFilter>>,
-}
-
-impl Work {
-    /// That of a lane in which so many filters were made.
-    pub(crate) fn after(last_filter: u64) -> Work {
-        Work {
-            last_filter,
-            last_given: last_filter,
-            ..Work::default()
-        }
-    }
 }
 
 impl SharedOrdering {

@@ -138,7 +138,11 @@ impl Engine {
     ) -> Result<Option<LookupAnswer>> {
         let state = &self.state;
         let names = parts.clone().map(<[FilterName]>::len).sum();
-        let mut so_far = SoFar::none(asked.items.len(), names);
+        let mut so_far = SoFar {
+            asked: 0,
+            matches: MatchBitSet::none(asked.items.len(), names),
+            unkeyed: None,
+        };
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for names in parts {
             let places = names.len() as u64;
@@ -234,17 +238,6 @@ struct SoFar {
     matches: MatchBitSet,
     /// The hashes of the items for filters without a key.
     unkeyed: Option<(HashId, Arc<[ItemHash]>)>,
-}
-
-impl SoFar {
-    /// Nothing, of so many filters in all.
-    fn none(items: usize, filters: usize) -> SoFar {
-        SoFar {
-            asked: 0,
-            matches: MatchBitSet::none(items, filters),
-            unkeyed: None,
-        }
-    }
 }
 
 /// One pass over some filters and all items.

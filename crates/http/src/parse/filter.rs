@@ -24,10 +24,7 @@ pub(super) const MAX_FIELD_ERRORS: usize = 16;
 pub(crate) fn new_filter(json: &[u8], at: &str) -> Result<NewFilter> {
     let mut fields = Fields {
         at,
-        wanted: NewFilter::default(),
-        seen: Vec::new(),
-        refused: Vec::new(),
-        beyond: Vec::new(),
+        ..Fields::default()
     };
     if json.iter().all(u8::is_ascii_whitespace) {
         return Ok(fields.wanted);
@@ -56,6 +53,7 @@ pub(crate) fn new_filter(json: &[u8], at: &str) -> Result<NewFilter> {
     Err(HttpError::InvalidFields(fields.refused))
 }
 
+#[derive(Default)]
 struct Fields<'a> {
     at: &'a str,
     wanted: NewFilter,

@@ -61,7 +61,11 @@ async fn items_that_commits_overtake_are_answered_however_many_pages_they_are_on
             mode: LookupMode::All,
             question: Exists::default(),
         },
-        SoFar::none(items.len(), filters.len()),
+        SoFar {
+            asked: 0,
+            matches: MatchBitSet::none(items.len(), filters.len()),
+            unkeyed: None,
+        },
     )
     .await
     .unwrap();
