@@ -289,7 +289,7 @@ async fn a_window_refuses_deletes_and_says_when_an_item_was_seen() {
     let if_absent = see(&engine, &[7, 8], AddMode::OnlyIfAbsent).await;
     assert_eq!(if_absent, [AddResult::Exists, AddResult::Added]);
     let items = &support::batch([7, 8]);
-    let within = |seconds| engine.seen_within(&filter, items, seconds);
+    let within = |seconds| engine.seen_within(&filter, items, Some(seconds));
     assert_eq!(within(600).await.unwrap(), [false, true]);
     assert_eq!(within(1_801).await.unwrap(), [true, true]);
     assert_eq!(within(3_600).await.unwrap(), [true, true]);
@@ -313,7 +313,7 @@ async fn a_window_refuses_deletes_and_says_when_an_item_was_seen() {
     assert!(matches!(deleted, Err(EngineError::ItemsExpire)));
 
     support::create(&engine, "plain", &FilterRequest::default()).await;
-    let refused = engine.seen_within(&name("plain"), items, 60).await;
+    let refused = engine.seen_within(&name("plain"), items, Some(60)).await;
     assert!(matches!(refused, Err(EngineError::NoWindow { .. })));
 
     world.pass(3_600 + 600);

@@ -16,15 +16,13 @@ impl Engine {
     /// [`EngineError::NotFound`](crate::EngineError::NotFound), [`EngineError::TooManyProbes`](crate::EngineError::TooManyProbes), or a page can't
     /// be read.
     pub async fn exists(&self, name: &FilterName, items: &ItemBatch) -> Result<Vec<bool>> {
-        let question = Exists::within(None);
-        let results = self.ask(name, items, question).await?;
-        self.state.count_found(&results);
-        Ok(results)
+        self.seen_within(name, items, None).await
     }
 
     /// Whether each item was seen within the last so many seconds, in a filter
-    /// whose items expire. "No" is right: what was seen at most so long ago is
-    /// found, and also what was seen at most a resolution of the window before.
+    /// whose items expire; `None`: whether it is there, in any filter. "No" is right:
+    /// what was seen at most so long ago is found, and also what was seen at most a
+    /// resolution of the window before.
     ///
     /// # Errors
     /// [`EngineError::NoWindow`](crate::EngineError::NoWindow); [`EngineError::BeyondWindow`](crate::EngineError::BeyondWindow) if that is longer
@@ -33,9 +31,9 @@ impl Engine {
         &self,
         name: &FilterName,
         items: &ItemBatch,
-        seconds: u64,
+        seconds: Option<u64>,
     ) -> Result<Vec<bool>> {
-        let question = Exists::within(Some(seconds));
+        let question = Exists::within(seconds);
         let results = self.ask(name, items, question).await?;
         self.state.count_found(&results);
         Ok(results)

@@ -78,14 +78,14 @@ async fn found(engine: &Engine, name: &FilterName, batch: &Batch) -> Result<Vec<
         let found = engine.has_rows(name, &batch.items, condition).await;
         return found.map_err(|error| batch.about_values(error));
     }
-    match (batch.entries(), batch.within_seconds) {
-        (None, None) => Ok(engine.exists(name, &batch.items).await?),
-        (None, Some(seconds)) => {
-            let found = engine.seen_within(name, &batch.items, seconds).await;
+    match batch.entries() {
+        None => {
+            let within = batch.within_seconds;
+            let found = engine.seen_within(name, &batch.items, within).await;
             let place = || batch.options_in.place_of_seconds();
             found.map_err(|error| HttpError::about_window(error, place()))
         }
-        (Some(entries), _) => {
+        Some(entries) => {
             let found = engine.has_values(name, entries).await;
             found.map_err(|error| batch.about_values(error))
         }
