@@ -447,10 +447,7 @@ impl Engine {
             claims: Arc::clone(&sharing.claims),
             idempotent_writes: Arc::clone(&state.idempotent_writes),
             imports: Arc::clone(&state.imports),
-            work: RefCell::new(Work {
-                last_filter,
-                ..Work::default()
-            }),
+            work: RefCell::new(Work::after(last_filter)),
         }))
     }
 

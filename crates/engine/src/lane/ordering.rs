@@ -177,6 +177,17 @@ pub(crate) struct Work {
     touched: Vec<Arc<OpenFilter>>,
 }
 
+impl Work {
+    /// That of a lane in which so many filters were made.
+    pub(crate) fn after(last_filter: u64) -> Work {
+        Work {
+            last_filter,
+            last_given: last_filter,
+            ..Work::default()
+        }
+    }
+}
+
 impl SharedOrdering {
     /// Has a commit ordered, then stores it.
     pub(super) fn commit(
