@@ -158,7 +158,7 @@ pub(super) fn parse(text: &[u8], path: &Path) -> Result<Vec<KeyEntry>, AccessErr
         let digest = key
             .digest()
             .ok_or_else(|| malformed(format!("sha256 of {name} is not 64 hexadecimal digits")))?;
-        if !digests.insert(*digest.bytes()) {
+        if !digests.insert(digest) {
             return Err(malformed(format!("{name} is the same key as another")));
         }
     }

@@ -136,7 +136,7 @@ pub struct KeyChanges {
     pub changed: Vec<KeyName>,
 }
 
-type KeysByDigest = HashMap<[u8; 32], Arc<ApiKey>>;
+type KeysByDigest = HashMap<TokenDigest, Arc<ApiKey>>;
 
 /// The keys of a file.
 pub struct ApiKeys {
@@ -177,7 +177,7 @@ impl ApiKeys {
             let Some(digest) = entry.digest() else {
                 continue;
             };
-            let key = match before.get(digest.bytes()) {
+            let key = match before.get(&digest) {
                 Some(old) if old.allows_the_same_as(&entry) => {
                     let expires_at_ms = expires_at_ms(&entry);
                     let was = old.expires_at_ms.swap(expires_at_ms, Ordering::Relaxed);
@@ -195,7 +195,7 @@ impl ApiKeys {
                     Arc::new(self.key(digest, entry, None))
                 }
             };
-            keys.insert(*digest.bytes(), key);
+            keys.insert(digest, key);
         }
         let keys = Arc::new(keys);
         self.keys.store(Arc::clone(&keys));
@@ -214,6 +214,7 @@ impl ApiKeys {
     }
 
     fn key(&self, digest: TokenDigest, entry: KeyEntry, old: Option<&Arc<ApiKey>>) -> ApiKey {
+        let quota = self.per_second.map(Quota::per_second);
         ApiKey {
             digest,
             expires_at_ms: AtomicU64::new(expires_at_ms(&entry)),
@@ -224,29 +225,21 @@ impl ApiKeys {
             prefix: entry.prefix,
             meter: match old {
                 Some(old) => old.meter.clone(),
-                None => self.meter(),
+                None => quota.map(|it| Arc::new(RateLimiter::direct(it))),
             },
             used: old.map_or_else(Arc::default, |old| Arc::clone(&old.used)),
         }
     }
 
-    fn meter(&self) -> Option<Arc<DefaultDirectRateLimiter>> {
-        let quota = Quota::per_second(self.per_second?);
-        Some(Arc::new(RateLimiter::direct(quota)))
-    }
-
     /// What the key allows that a caller sent, if it is one; it may have expired.
     pub fn find(&self, token: &str) -> Option<Arc<ApiKey>> {
-        let digest = TokenDigest::of(token);
-        let key = self.keys.load().get(digest.bytes()).cloned()?;
-        (key.digest == digest).then_some(key)
+        self.keys.load().get(&TokenDigest::of(token)).cloned()
     }
 
     /// What a key that a caller showed before allows now; `None`: it is no key any
     /// more. It may have expired.
     pub fn renewed(&self, shown: &ApiKey) -> Option<Arc<ApiKey>> {
-        let key = self.keys.load().get(shown.digest.bytes()).cloned()?;
-        (key.digest == shown.digest).then_some(key)
+        self.keys.load().get(&shown.digest).cloned()
     }
 
     /// How many keys there are.

@@ -6,7 +6,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
-use subtle::ConstantTimeEq as _;
 
 /// What every key starts with.
 const MARK: &str = "cuckood_";
@@ -40,8 +39,9 @@ impl Token {
     }
 }
 
-/// SHA-256 of a key's text.
-#[derive(Clone, Copy)]
+/// SHA-256 of a key's text, to look the key up by. How long that takes tells something
+/// about the digest of what was sent, which leads back to no key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenDigest([u8; 32]);
 
 impl TokenDigest {
@@ -56,22 +56,7 @@ impl TokenDigest {
         hex::decode_to_slice(text, &mut bytes).ok()?;
         Some(TokenDigest(bytes))
     }
-
-    /// The bytes, to look a key up by. How long that takes tells something
-    /// about the digest of what was sent, which leads back to no key.
-    pub(super) fn bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
 }
-
-/// Takes the same time whatever they are.
-impl PartialEq for TokenDigest {
-    fn eq(&self, other: &TokenDigest) -> bool {
-        self.0.ct_eq(&other.0).into()
-    }
-}
-
-impl Eq for TokenDigest {}
 
 impl fmt::Display for TokenDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
