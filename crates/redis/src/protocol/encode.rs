@@ -177,8 +177,10 @@ mod tests {
     use redis::{Value, parse_redis_value};
 
     fn of(version: Version, write: impl Fn(&mut Replies)) -> Value {
-        let mut replies = Replies::default();
-        replies.version = version;
+        let mut replies = Replies {
+            version,
+            ..Replies::default()
+        };
         write(&mut replies);
         parse_redis_value(replies.bytes()).unwrap()
     }

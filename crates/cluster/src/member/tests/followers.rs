@@ -137,7 +137,10 @@ async fn values_of_items_travel_to_every_pod() {
 async fn seen_by(engine: &Engine, items: &ItemBatch) -> (Vec<bool>, Vec<bool>, Vec<EpochInfo>) {
     let filter = name("seen");
     let found = engine.exists(&filter, items).await.unwrap();
-    let lately = engine.seen_within(&filter, items, Some(1_800)).await.unwrap();
+    let lately = engine
+        .seen_within(&filter, items, Some(1_800))
+        .await
+        .unwrap();
     let info = engine.filter_info(&filter).await.unwrap();
     (found, lately, info.epochs.unwrap())
 }
