@@ -60,7 +60,7 @@ pub(super) fn write(
     pages: &Pages,
     written: impl FnOnce(),
 ) -> Result<(), Failure> {
-    let chain = chain.with_lineage(Lineage(super::random()?), now_ms());
+    let chain = chain.with_lineage(Lineage(super::random::bits()?), now_ms());
     let digest = file::write(output, &chain, pages)?;
     written();
     println!(
@@ -96,7 +96,7 @@ fn empty_filter(options: &BuildOptions, capacity: u64) -> Result<Chain, Failure>
     })?;
     let (key, created_ms) = match &options.key_of {
         Some(path) => key_of(path)?,
-        None => (HashKey(super::random()?), now_ms()),
+        None => (HashKey(super::random::bits()?), now_ms()),
     };
     let chain = Chain::new(params, key, created_ms);
     Ok(chain.ok_or("there can't be a filter of so many pages")?)

@@ -108,7 +108,7 @@ async fn found_one(settings: &BrokerSettings, lanes: u32, copies: usize) -> Resu
     let connection = connect(&settings.brokers).await?;
     let founding = Founding {
         cluster: settings.cluster.clone(),
-        founding: super::random()?,
+        founding: super::random::bits()?,
         epoch: FIRST_EPOCH,
         lanes,
         copies,

@@ -147,7 +147,7 @@ pub(super) async fn begin(
     refuse_another_founding(connection, &founding, chosen.epoch).await?;
     let furthest = chosen.lanes.iter().map(|it| it.sequence).max();
     let furthest = furthest.unwrap_or_default();
-    let writer = Writer(super::random()?);
+    let writer = Writer(super::random::bits()?);
     let new = NewEpoch::make(connection, founding, &current, furthest, writer).await?;
     let chosen = match close_the_one_before(brokers, source, &new, chosen).await {
         Ok(chosen) => chosen,

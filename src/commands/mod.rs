@@ -18,6 +18,7 @@
 //! | `settings` | whether the brokers' settings are still what they must be |
 //! | `trimming` | trims the commit log of a cluster |
 //! | `keys` | `keys`: the file of API keys |
+//! | `random` | numbers that nobody can foresee |
 
 mod announcing;
 mod brokers;
@@ -33,6 +34,7 @@ mod last_announced;
 mod logging;
 mod merge;
 mod pod;
+mod random;
 mod serve;
 mod settings;
 mod snapshot;
@@ -85,13 +87,6 @@ pub(crate) fn execute(command: Command) -> Result<ExitCode> {
         } => clients::run_healthcheck(admin_listen.unwrap_or(listen), tls_cert.is_some())?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Bits that nobody can foresee.
-fn random() -> Result<[u8; 16]> {
-    let mut bits = [0; 16];
-    getrandom::fill(&mut bits)?;
-    Ok(bits)
 }
 
 fn print_completions(shell: Shell) -> Result {

@@ -108,7 +108,7 @@ impl Pod {
         let reckoned = middle_time(pods.iter().map(|it| it.reckoned_ms)).map(as_of_now);
         let brokers_time = brokers_time(&connection, &founding).await?;
         let brokers_time = brokers_time.map(as_of_now);
-        let writer = Writer(super::random()?);
+        let writer = Writer(super::random::bits()?);
         let log = JetStreamLog::new(&connection, founding.clone(), Patience::default());
         let holder = Holder::new(writer, settings.address.clone());
         let leases = Leases::new(&connection, founding.clone(), &seals, holder, LEASE_TTL).await?;

@@ -19,7 +19,6 @@ mod slices;
 mod thread;
 
 pub use slices::CutLog;
-use slices::Purpose;
 
 use super::bounds::Bounds;
 use super::cache::{PageCache, Place};
@@ -82,6 +81,17 @@ pub struct Checkpointer {
     work: Condvar,
     /// Wakes threads that wait for room.
     room: Condvar,
+}
+
+/// What a slice is for, in the order in which slices are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Purpose {
+    /// Clean frames.
+    Frames,
+    /// Stored pages.
+    Images,
+    /// Whatever is near its bound.
+    Bounds,
 }
 
 #[derive(Default)]

@@ -3,7 +3,7 @@
 
 mod fold;
 
-use super::Checkpointer;
+use super::{Checkpointer, Purpose};
 use crate::page::{PageId, Sequence};
 use crate::resident::dirty::{DirtyPage, DirtyPages, Need, Which};
 use crate::resident::frame::{DirtyState, Frame};
@@ -31,17 +31,6 @@ pub enum CutLog {
     /// Not while the log is being replayed: the replay starts from its first
     /// record again if it is interrupted.
     No,
-}
-
-/// What a slice is for, in the order in which slices are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Purpose {
-    /// Clean frames.
-    Frames,
-    /// Stored pages.
-    Images,
-    /// Whatever is near its bound.
-    Bounds,
 }
 
 /// What is done about the pages of a slice.
