@@ -4,7 +4,7 @@
 //! Here, beside the rules that write slots and counters, so that their tests hold it
 //! against a multiset: a sum that is wrong would call sound data damaged.
 
-use super::counters::{CounterKey, Counters};
+use super::counters::Counters;
 use super::meta::Known;
 use super::meta::{Chain, SubFilter};
 use crate::cuckoo::bucket;
@@ -34,8 +34,7 @@ impl Contents {
     ) -> Option<Contents> {
         // Stamps count nothing.
         let counters = counters.into_iter().flat_map(Counters::iter);
-        let is_stamp = |key: CounterKey| key == CounterKey::STAMP && layout.value_bits() > 0;
-        let mut counters = counters.filter(|it| !is_stamp(it.0));
+        let mut counters = counters.filter(|it| !it.0.is_stamp(layout));
         let (keys, counted) = counters.try_fold((0, 0u64), |(keys, sum), (_, copies)| {
             Some((keys + 1, sum.checked_add(copies)?))
         })?;

@@ -12,6 +12,7 @@
 use super::address::PageAddress;
 use crate::cuckoo::candidates::Candidates;
 use crate::cuckoo::classic::Classic;
+use crate::cuckoo::layout::Layout;
 use crate::cuckoo::paged::Paged;
 use crate::varint;
 use std::ops::RangeInclusive;
@@ -49,11 +50,17 @@ impl CounterKey {
     /// Of a page whose items expire: one more than the epoch in which it was written
     /// to last. Slots with values hold a fingerprint, which is not 0, above the value,
     /// so none of their classes has this key. **Slots without values hold the
-    /// fingerprint alone**, and to them it is the key of a class like any other.
+    /// fingerprint alone**, and to them it is the key of a class like any other; see
+    /// [`is_stamp`](Self::is_stamp).
     pub const STAMP: CounterKey = CounterKey(1);
 
     /// All keys.
     pub const ALL: CounterKeys = CounterKey(0)..=CounterKey(u64::MAX);
+
+    /// Whether what lies under this key counts no copies on a page of that layout.
+    pub fn is_stamp(self, layout: &Layout) -> bool {
+        self == CounterKey::STAMP && layout.value_bits() > 0
+    }
 }
 
 /// Where the copies of a class are counted, in the sub-filter at a position.
