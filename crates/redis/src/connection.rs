@@ -12,7 +12,7 @@ use super::session::Session;
 use crate::server::admission::budget::Held;
 use crate::server::listen::drain::Draining;
 use crate::server::listen::places::Place;
-use crate::server::listen::polls::give_way;
+use crate::server::listen::polls::{COPIED_AT_ONCE, give_way};
 use crate::server::listen::turned::say_last;
 use bytes::BufMut as _;
 use prometheus::IntCounter;
@@ -170,7 +170,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                         // What came of it is forgotten before more is read.
                         continue;
                     }
-                    if self.decoder.takes_long_to_grow() {
+                    if self.decoder.copied_for_room() > COPIED_AT_ONCE {
                         let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new());
                         let held = self.held.take();
                         let growing = tokio::task::spawn_blocking(move || {

@@ -10,7 +10,7 @@ use crate::server::admission::budget::{Held, Holder};
 use crate::server::admission::limits::Admission;
 use crate::server::arriving::Arriving;
 use crate::server::listen::patience::{Patience, after};
-use crate::server::listen::polls::give_way;
+use crate::server::listen::polls::{COPIED_AT_ONCE, give_way};
 use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
 use std::error::Error;
@@ -20,10 +20,6 @@ use tokio::time::{Instant, timeout_at};
 
 /// Pieces of a streamed body that wait for the thread that works on it.
 const QUEUED_PIECES: usize = 4;
-
-/// Bytes of a body up to which it is copied to a larger place where it is read. To touch
-/// 16 MiB for the first time takes 10 ms and more.
-const GROWN_IN_PLACE_BYTES: usize = 1 << 20;
 
 /// Reads a body to its end, and reserves memory for it.
 ///
@@ -90,7 +86,7 @@ pub(crate) async fn read_up_to(
             joined.reserve(declared.clamp(size, 2 * size));
             joined.extend_from_slice(&std::mem::take(&mut first));
         }
-        if joined.capacity() < size && joined.len() > GROWN_IN_PLACE_BYTES {
+        if joined.capacity() < size && joined.len() > COPIED_AT_ONCE {
             (joined, memory) = tokio::task::spawn_blocking(move || {
                 joined.reserve(joined.len());
                 (joined, memory)

@@ -24,9 +24,6 @@ const READ_BYTES: usize = 64 << 10;
 /// times as many as came: to copy so many places at each doubling takes long.
 const MANY_WORDS: usize = 1 << 16;
 
-/// Bytes of a command up to which they are copied to a larger place where they are read.
-const GROWN_IN_PLACE_BYTES: usize = 1 << 20;
-
 /// What a byte is that begins a handshake of TLS.
 const TLS_HANDSHAKE: u8 = 0x16;
 
@@ -168,10 +165,12 @@ impl Decoder {
         &mut self.input
     }
 
-    /// Whether it takes long to make this room: all that came is copied, and memory
-    /// touched for the first time.
-    pub(crate) fn takes_long_to_grow(&self) -> bool {
-        self.input.len() > GROWN_IN_PLACE_BYTES && self.missing_room() > 0
+    /// Bytes that are copied to make this room: all that came, or none if it is there.
+    pub(crate) fn copied_for_room(&self) -> usize {
+        match self.missing_room() {
+            0 => 0,
+            _ => self.input.len(),
+        }
     }
 
     /// Bytes for which there is no room yet: as many again as there are, if a long word

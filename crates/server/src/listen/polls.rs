@@ -29,6 +29,10 @@ const READ_EVERY: Duration = Duration::from_micros(250);
 /// How long a poll goes on with what it need not wait for.
 const LONG: Duration = Duration::from_micros(500);
 
+/// Bytes that a poll may copy to a larger place. To touch 16 MiB for the first time takes
+/// 10 ms and more.
+pub const COPIED_AT_ONCE: usize = 1 << 20;
+
 /// What a task works on.
 #[derive(Clone)]
 pub enum Work {

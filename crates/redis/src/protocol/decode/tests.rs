@@ -151,16 +151,18 @@ fn what_is_dropped_keeps_no_memory() {
 }
 
 #[test]
-fn room_for_a_large_word_is_known_to_take_long_before_it_is_made() {
+fn what_room_for_a_large_word_costs_is_known_before_it_is_made() {
     let bytes = written(&[vec![vec![b'x'; 8 << 20]]]);
     let bounds = Bounds::of_known(1, bytes.len());
     let mut decoder = Decoder::new();
     let mut grown = 0;
     for piece in bytes[..bytes.len() - 1].chunks(READ_BYTES) {
-        if decoder.takes_long_to_grow() {
+        let copied = decoder.copied_for_room();
+        if copied > 1 << 20 {
+            assert_eq!(copied, decoder.input.len());
             let told = decoder.memory();
             assert!(decoder.room().capacity() >= decoder.input.len() + READ_BYTES);
-            assert!(told > decoder.input.len() && !decoder.takes_long_to_grow());
+            assert!(told > decoder.input.len() && decoder.copied_for_room() == 0);
             grown += 1;
         }
         decoder.room().extend_from_slice(piece);
