@@ -167,7 +167,7 @@ pub(crate) struct SharedOrdering {
 #[derive(Default)]
 pub(crate) struct Work {
     /// The largest number of a filter that was made in the lane.
-    pub(crate) last_filter: u64,
+    last_filter: u64,
     /// The largest number that was given to a filter that is to be made.
     last_given: u64,
     /// What keeps requests from being sent again whose commit is not settled.
