@@ -4,8 +4,9 @@
 use super::caller::Caller;
 use super::error::Result;
 use super::filters::{FilterView, OpenFilter, lane_of};
-use super::pages::{Beside, Checkpointer, Images, Loader, PageCache};
-use super::store_work::{PagesHeld, StoreWork};
+use super::pages::{Beside, Images};
+use super::state::EngineState;
+use super::store_work::PagesHeld;
 use crate::chain::address::PageAddress;
 use std::sync::Arc;
 
@@ -15,15 +16,6 @@ pub(super) const ROUNDS: usize = 6;
 /// Pages of one filter that are wanted: ascending and distinct.
 pub(super) type Wanted = (Arc<FilterView>, Vec<PageAddress>);
 
-/// What it takes to read them.
-pub(super) struct ColdPages {
-    pub(super) cache: Arc<PageCache>,
-    pub(super) loader: Arc<Loader>,
-    pub(super) work: Arc<StoreWork>,
-    pub(super) checkpointer: Arc<Checkpointer>,
-    pub(super) lanes: usize,
-}
-
 /// What was read, and the memory that it counts as.
 #[derive(Default)]
 pub(super) struct ColdImages {
@@ -31,7 +23,7 @@ pub(super) struct ColdImages {
     _held: Option<PagesHeld>,
 }
 
-impl ColdPages {
+impl EngineState {
     /// From the last [round](ROUNDS) on: nothing is published to the filter until what
     /// is returned is dropped. So what was read is asked of at last; a page that was
     /// published to since is resident, or is read once more.
@@ -41,7 +33,7 @@ impl ColdPages {
         round: usize,
     ) -> Option<impl Sized> {
         let hold = || {
-            let lane = lane_of(&filter.name, self.lanes);
+            let lane = lane_of(&filter.name, self.lanes.lanes);
             self.checkpointer.hold_publications(lane)
         };
         (round >= ROUNDS).then(hold).flatten()
@@ -51,8 +43,8 @@ impl ColdPages {
     /// first round is 1.
     ///
     /// # Errors
-    /// Those of [`StoreWork::run`], or a page can't be read.
-    pub(super) async fn read(
+    /// Those of [`StoreWork::run`](super::store_work::StoreWork::run), or a page can't be read.
+    pub(super) async fn read_cold(
         &self,
         caller: &Caller,
         mut wanted: Vec<Wanted>,
@@ -69,7 +61,7 @@ impl ColdPages {
             return Ok(ColdImages::default());
         }
         caller.end_turn();
-        let held = self.work.hold_pages(caller, pages).await?;
+        let held = self.store_work.hold_pages(caller, pages).await?;
         let loader = Arc::clone(&self.loader);
         let beside = match round {
             1 => Beside::Some,
@@ -83,6 +75,6 @@ impl ColdPages {
                 _held: Some(held),
             })
         };
-        self.work.run(caller, reading).await?
+        self.store_work.run(caller, reading).await?
     }
 }

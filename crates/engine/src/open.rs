@@ -2,7 +2,6 @@
 
 use super::caller::Caller;
 use super::clock::{Clock, ClockState, EngineClock, TimeElsewhere};
-use super::cold::ColdPages;
 use super::compactions::{BegunCompaction, Compactions};
 use super::disk::{Disk, Health};
 use super::dump_memory::DumpMemory;
@@ -244,13 +243,6 @@ impl Engine {
             options.key_share_percent,
             &metrics,
         ));
-        let cold_pages = ColdPages {
-            cache: Arc::clone(&cache),
-            loader: Arc::clone(&loader),
-            work: Arc::clone(&store_work),
-            checkpointer: Arc::clone(&checkpointer),
-            lanes: lane_count,
-        };
         let filters = Arc::new(Filters::new(
             options.max_open_filters,
             metrics.open_filters.clone(),
@@ -344,7 +336,6 @@ impl Engine {
             disk,
             store,
             store_work,
-            cold_pages,
             cache,
             checkpointer,
             loader,

@@ -19,12 +19,12 @@
 
 use super::batch::ItemBatch;
 use super::caller::Caller;
-use super::cold::ColdPages;
 use super::error::{EngineError, Holds, Result};
 use super::filters::{FilterView, OpenFilter};
 use super::pages::{
     Images, PageCache, PageTable, ResidentPage, Version, Versions, Words, WordsRead,
 };
+use super::state::EngineState;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::{CounterKey, CounterKeys, Counters};
 use crate::chain::meta::Chain;
@@ -294,10 +294,10 @@ pub(super) async fn ask<Q: Question>(
     question: Q,
     filter: &OpenFilter,
     items: &ItemBatch,
-    cache: &PageCache,
-    cold: &ColdPages,
+    state: &EngineState,
     caller: &Caller,
 ) -> Result<Answers<Q::Answer>> {
+    let cache = &state.cache;
     let mut result = Answers::of(items.len());
     let (hasher, per_turn) = {
         let view = filter.view.load();
@@ -325,12 +325,12 @@ pub(super) async fn ask<Q: Question>(
             // began, or split off meanwhile: these are for the next round.
             let view = filter.view.load_full();
             let pages = all_pages(&view.chain, open.iter().filter_map(|&it| hashes.get(it)));
-            let read = Box::pin(cold.read(caller, vec![(view, pages)], round)).await?;
+            let read = Box::pin(state.read_cold(caller, vec![(view, pages)], round)).await?;
             let of_turn = Turn {
                 first,
                 hashes: &hashes,
             };
-            let _held = cold.hold_publications(filter, round);
+            let _held = state.hold_publications(filter, round);
             result.ask_each(question, filter, cache, &read.images, of_turn, &mut open);
             round += 1;
         }

@@ -2,7 +2,6 @@
 
 use super::caller::Caller;
 use super::clock::EngineClock;
-use super::cold::ColdPages;
 use super::compactions::Compactions;
 use super::disk::Disk;
 use super::dump_memory::DumpMemory;
@@ -206,7 +205,6 @@ pub(super) struct EngineState {
     pub(super) spool: PathBuf,
     pub(super) store: Arc<PageStore>,
     pub(super) store_work: Arc<StoreWork>,
-    pub(super) cold_pages: ColdPages,
     pub(super) cache: Arc<PageCache>,
     pub(super) checkpointer: Arc<Checkpointer>,
     pub(super) loader: Arc<Loader>,

@@ -79,11 +79,7 @@ impl Engine {
         let asked = match at_once {
             Some(asked) => asked,
             // Seldom, and far larger than all else that this future holds.
-            None => {
-                let (cache, cold) = (&state.cache, &state.cold_pages);
-                let asking = reader::ask(question, filter, items, cache, cold, caller);
-                Box::pin(asking).await?
-            }
+            None => Box::pin(reader::ask(question, filter, items, state, caller)).await?,
         };
         state.cached_reads.inc_by(asked.cached_pages);
         state.metrics.read_retries.inc_by(asked.retries);

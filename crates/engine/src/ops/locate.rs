@@ -56,8 +56,7 @@ impl Engine {
                 // What was read before counts no longer.
                 drop(read);
                 read = state
-                    .cold_pages
-                    .read(&self.caller, vec![(view, pages)], round)
+                    .read_cold(&self.caller, vec![(view, pages)], round)
                     .await?;
             }
         }

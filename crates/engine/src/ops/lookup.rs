@@ -418,11 +418,7 @@ impl<'a> Sweep<'a> {
             let pages = all_pages(&view.chain, hashes.iter());
             wanted.push((view, pages));
         }
-        let read = self
-            .state
-            .cold_pages
-            .read(self.caller, wanted, round)
-            .await?;
+        let read = self.state.read_cold(self.caller, wanted, round).await?;
         let mut overtaken = Vec::new();
         for pairs in by_filter() {
             let filter = self.filter_of(pairs);
@@ -430,7 +426,7 @@ impl<'a> Sweep<'a> {
                 continue;
             };
             let mut open = pairs.to_vec();
-            let _held = self.state.cold_pages.hold_publications(filter, round);
+            let _held = self.state.hold_publications(filter, round);
             self.ask_each(&mut open, &read.images);
             overtaken.append(&mut open);
         }

@@ -237,7 +237,7 @@ impl Engine {
             // What was read before counts no longer.
             drop(read);
             let wanted = vec![(Arc::clone(view), pages.clone())];
-            read = state.cold_pages.read(&self.caller, wanted, round).await?;
+            read = state.read_cold(&self.caller, wanted, round).await?;
         }
         Err(Overload::FilterChanges.into())
     }

@@ -93,15 +93,15 @@ async fn a_lane_that_is_kept_from_publishing_goes_on_afterwards() {
     let wanted = FilterRequest::default().into();
     engine.create_filter(&name, &wanted, None).await.unwrap();
     let filter = engine.find(&name).await.unwrap();
-    let cold = &engine.state.cold_pages;
-    assert!(cold.hold_publications(&filter, ROUNDS - 1).is_none());
+    let state = &engine.state;
+    assert!(state.hold_publications(&filter, ROUNDS - 1).is_none());
     let adding = {
         let (engine, name) = (engine.clone(), name.clone());
         let add = async move {
             let always = AddOptions::default();
             engine.add(&name, &batch(0..10), &always, None).await
         };
-        let held = cold.hold_publications(&filter, ROUNDS);
+        let held = state.hold_publications(&filter, ROUNDS);
         assert!(held.is_some());
         let adding = tokio::spawn(add);
         let view = filter.view.load_full();
