@@ -43,7 +43,8 @@ impl EngineState {
     /// first round is 1.
     ///
     /// # Errors
-    /// Those of [`StoreWork::run`](super::store_work::StoreWork::run), or a page can't be read.
+    /// Those of [`StoreWork::run`](super::store_work::StoreWork::run), or a page can't
+    /// be read.
     pub(super) async fn read_cold(
         &self,
         caller: &Caller,

@@ -28,7 +28,7 @@ use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::share::{Kind, Resource};
 use crate::store::disk::DiskReserve;
-use crate::store::{Due, Garbage, PageStore, RetryEnds, StoreError};
+use crate::store::{Due, Garbage, PageStore, StoreError};
 use crossbeam_channel::Receiver;
 use parking_lot::{Mutex, RwLock};
 use std::cell::{Cell, RefCell};
@@ -276,20 +276,7 @@ impl Engine {
             clock.go_on_from(&shared.time);
         }
         tell_what_ended_meanwhile(&store, &clock, &metrics)?;
-        let KeptShares {
-            retry_bytes,
-            retry_ends,
-            imports,
-        } = kept_shares(options, &store, &metrics)?;
-        let imports = Imports::new(Arc::clone(&store), Arc::clone(&metrics), imports);
-        let idempotent_writes = IdempotentWrites::new(
-            Arc::clone(&store),
-            Arc::clone(&store_work),
-            Arc::clone(&clock),
-            Arc::clone(&metrics),
-            retry_bytes,
-            retry_ends,
-        );
+        let (idempotent_writes, imports) = kept(options, &store, &store_work, &clock, &metrics)?;
         let first_id = store.reserve_filter_ids(ID_BLOCK)?.0;
         let (compactions, begun) =
             Compactions::new(Arc::clone(&metrics), options.key_share_percent);
@@ -556,37 +543,34 @@ impl Engine {
     }
 }
 
-/// What callers may have kept, by API key.
-struct KeptShares {
-    /// Bytes of answers for retries.
-    retry_bytes: Resource<Arc<str>>,
-    /// When these end; see [`SideRecordTotals`](crate::store::SideRecordTotals).
-    retry_ends: RetryEnds,
-    /// Records of imports.
-    imports: Resource<Arc<str>>,
-}
-
-/// What may be kept; what the store holds is accounted for.
-fn kept_shares(
+/// What callers may have kept; what the store holds of it is accounted for.
+fn kept(
     options: &EngineOptions,
-    store: &PageStore,
-    metrics: &Metrics,
-) -> Result<KeptShares, StoreError> {
-    let of =
-        |name, bound| Resource::new(name, Kind::Kept, bound, options.key_share_percent, metrics);
-    let retry_bytes = of("idempotency_bytes", options.max_retry_bytes);
+    store: &Arc<PageStore>,
+    work: &Arc<StoreWork>,
+    clock: &Arc<EngineClock>,
+    metrics: &Arc<Metrics>,
+) -> Result<(IdempotentWrites, Imports), StoreError> {
+    let share = options.key_share_percent;
+    let of = |name, bound| Resource::new(name, Kind::Kept, bound, share, metrics);
+    let answers = of("idempotency_bytes", options.max_retry_bytes);
     let imports = of("imports_kept", options.max_imports);
     let totals = store.side_record_totals()?;
-    for (owner, kept) in &totals.of_keys {
-        retry_bytes.note(Some(owner), 0, kept.retry_bytes);
-        imports.note(Some(owner), 0, kept.imports);
+    for (owner, of_key) in &totals.of_keys {
+        answers.note(Some(owner), 0, of_key.retry_bytes);
+        imports.note(Some(owner), 0, of_key.imports);
     }
     // The rest is nobody's.
-    retry_bytes.note(None, retry_bytes.held(), totals.retry_bytes);
+    answers.note(None, answers.held(), totals.retry_bytes);
     imports.note(None, imports.held(), totals.imports);
-    Ok(KeptShares {
-        retry_bytes,
-        retry_ends: totals.retry_ends,
-        imports,
-    })
+    let writes = IdempotentWrites::new(
+        Arc::clone(store),
+        Arc::clone(work),
+        Arc::clone(clock),
+        Arc::clone(metrics),
+        answers,
+        totals.retry_ends,
+    );
+    let imports = Imports::new(Arc::clone(store), Arc::clone(metrics), imports);
+    Ok((writes, imports))
 }
