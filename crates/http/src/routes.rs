@@ -9,7 +9,7 @@ use super::handlers::{
 use super::layer::MiddlewareLayer;
 use super::media::JSON;
 use super::middleware::auth::AuthLayer;
-use super::middleware::coding::{CodingLayer, Compressed, Unpacked};
+use super::middleware::coding::{compressed, unpacked};
 use super::middleware::errors::ErrorLayer;
 use super::openapi::OPENAPI_DOCUMENT;
 use super::problem::Result;
@@ -23,6 +23,7 @@ use axum::http::{HeaderMap, Method};
 use axum::routing::{MethodFilter, any, on};
 use std::collections::HashMap;
 use std::sync::Arc;
+use tower::layer::layer_fn;
 
 /// Everything that is for operators.
 const ADMINISTRATION: &str = "/admin/{*rest}";
@@ -182,10 +183,10 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
     // more, and each request a copy of it.
     let routes = routes.route_layer((
         errors.clone(),
-        CodingLayer(Compressed),
+        layer_fn(compressed),
         MiddlewareLayer::new(auth),
         // Inside of it: what is refused is not worth unpacking.
-        CodingLayer(Unpacked),
+        layer_fn(unpacked),
     ));
     let others = others.layer(errors.clone());
     bounded(routes.merge(others), errors).with_state(app)

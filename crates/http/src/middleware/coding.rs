@@ -24,35 +24,22 @@ use tower_http::decompression::{DecompressionBody, RequestDecompressionLayer};
 
 type Boxed = BoxCloneSyncService<Request, Response, Infallible>;
 
-/// What is done to bodies for requests with a header.
-pub(crate) trait Coding: Clone + Send + Sync + 'static {
-    /// The header.
-    fn header(&self) -> HeaderName;
-
-    /// The service with its bodies coded.
-    fn coded<S: InnerService>(&self, inner: S) -> Boxed;
-}
-
 /// Answers are compressed where the client takes them so, but for dumps and
 /// backups: they are long, compress badly, and have a length to go by.
-#[derive(Clone)]
-pub(crate) struct Compressed;
-
-impl Coding for Compressed {
-    fn header(&self) -> HeaderName {
-        ACCEPT_ENCODING
-    }
-
-    fn coded<S: InnerService>(&self, inner: S) -> Boxed {
-        let worthwhile = DefaultPredicate::new()
-            .and(NotForContentType::const_new(TAR))
-            .and(NotForContentType::const_new(DUMP))
-            .and(|_, _, _: &HeaderMap, marks: &Extensions| marks.get::<AsItIs>().is_none());
-        let layer = CompressionLayer::new().compress_when(worthwhile);
-        let in_pieces = inner
-            .map_response(|response: Response| response.map(|body| Body::new(InPieces::of(body))));
-        let compressed = layer.layer(in_pieces);
-        Boxed::new(compressed.map_response(|response| response.map(Body::new)))
+pub(crate) fn compressed<S: InnerService>(plain: S) -> Coded<S> {
+    let worthwhile = DefaultPredicate::new()
+        .and(NotForContentType::const_new(TAR))
+        .and(NotForContentType::const_new(DUMP))
+        .and(|_, _, _: &HeaderMap, marks: &Extensions| marks.get::<AsItIs>().is_none());
+    let layer = CompressionLayer::new().compress_when(worthwhile);
+    let in_pieces = plain
+        .clone()
+        .map_response(|response: Response| response.map(|body| Body::new(InPieces::of(body))));
+    let compressed = layer.layer(in_pieces);
+    let coded = Boxed::new(compressed.map_response(|response| response.map(Body::new)));
+    Coded {
+        plain,
+        coded: Arc::new((ACCEPT_ENCODING, coded)),
     }
 }
 
@@ -122,48 +109,28 @@ impl HttpBody for InPieces {
 }
 
 /// Bodies that come compressed are unpacked while they are read.
-#[derive(Clone)]
-pub(crate) struct Unpacked;
-
-impl Coding for Unpacked {
-    fn header(&self) -> HeaderName {
-        CONTENT_ENCODING
-    }
-
-    fn coded<S: InnerService>(&self, inner: S) -> Boxed {
-        type Unpacking = axum::http::Request<DecompressionBody<Body>>;
-        let inner = inner.map_request(|request: Unpacking| request.map(Body::new));
-        let unpacked = RequestDecompressionLayer::new().layer(inner);
-        Boxed::new(unpacked.map_response(|response| response.map(Body::new)))
+pub(crate) fn unpacked<S: InnerService>(plain: S) -> Coded<S> {
+    type Unpacking = axum::http::Request<DecompressionBody<Body>>;
+    let inner = plain
+        .clone()
+        .map_request(|request: Unpacking| request.map(Body::new));
+    let unpacked = RequestDecompressionLayer::new().layer(inner);
+    let coded = Boxed::new(unpacked.map_response(|response| response.map(Body::new)));
+    Coded {
+        plain,
+        coded: Arc::new((CONTENT_ENCODING, coded)),
     }
 }
 
-/// The layer of a coding.
+/// A service, as it is, and with its bodies coded for requests with a header.
 #[derive(Clone)]
-pub(crate) struct CodingLayer<C>(pub(crate) C);
-
-impl<C: Coding, S: InnerService> Layer<S> for CodingLayer<C> {
-    type Service = Coded<C, S>;
-
-    fn layer(&self, plain: S) -> Coded<C, S> {
-        Coded {
-            coded: Arc::new(self.0.coded(plain.clone())),
-            plain,
-            coding: self.0.clone(),
-        }
-    }
-}
-
-/// A service, as it is and with its bodies coded.
-#[derive(Clone)]
-pub(crate) struct Coded<C, S> {
+pub(crate) struct Coded<S> {
     plain: S,
     /// Shared, since it is copied for every request and seldom asked.
-    coded: Arc<Boxed>,
-    coding: C,
+    coded: Arc<(HeaderName, Boxed)>,
 }
 
-impl<C: Coding, S: InnerService> Service<Request> for Coded<C, S> {
+impl<S: InnerService> Service<Request> for Coded<S> {
     type Response = Response;
     type Error = Infallible;
     type Future = Either<S::Future, <Boxed as Service<Request>>::Future>;
@@ -174,8 +141,9 @@ impl<C: Coding, S: InnerService> Service<Request> for Coded<C, S> {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        match request.headers().contains_key(self.coding.header()) {
-            true => Either::Right(Boxed::clone(&self.coded).call(request)),
+        let (header, coded) = &*self.coded;
+        match request.headers().contains_key(header) {
+            true => Either::Right(coded.clone().call(request)),
             false => Either::Left(self.plain.call(request)),
         }
     }
