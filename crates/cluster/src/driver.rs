@@ -131,7 +131,7 @@ impl<A: Apply> Driver<A> {
                     self.failures = 0;
                     self.state.apply(position, &record);
                 }
-                Effect::Settle { plan, outcome } => reports.push(Report::Settled(plan, outcome)),
+                Effect::Settle(plan, outcome) => reports.push(Report::Settled(plan, outcome)),
                 Effect::Restore => {
                     tracing::error!(
                         lane = self.lane,

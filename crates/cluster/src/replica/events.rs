@@ -88,12 +88,7 @@ pub enum Effect {
         record: Record,
     },
     /// Tell a plan what became of it.
-    Settle {
-        /// The plan.
-        plan: PlanNumber,
-        /// What became of it.
-        outcome: PlanOutcome,
-    },
+    Settle(PlanNumber, PlanOutcome),
     /// Take the state of another pod, because the log does not go back far
     /// enough: with that another replica begins.
     Restore,

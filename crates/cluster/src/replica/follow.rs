@@ -83,10 +83,7 @@ impl Replica {
             }
             let plan = flight.plan;
             self.flight = None;
-            effects.push(Effect::Settle {
-                plan,
-                outcome: PlanOutcome::Overtaken,
-            });
+            effects.push(Effect::Settle(plan, PlanOutcome::Overtaken));
         }
         // What this pod has planned was planned without it.
         self.term += 1;

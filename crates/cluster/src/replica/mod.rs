@@ -186,7 +186,7 @@ impl Replica {
 
     fn plan(&mut self, plan: Plan, effects: &mut Vec<Effect>) {
         let (plan, asked) = (plan.number, plan);
-        let mut not_taken = |outcome| effects.push(Effect::Settle { plan, outcome });
+        let mut not_taken = |outcome| effects.push(Effect::Settle(plan, outcome));
         if self.term() != Some(asked.term) {
             return not_taken(PlanOutcome::NotLeading);
         }
@@ -282,10 +282,7 @@ impl Replica {
 
     fn give_up_flight(&mut self, effects: &mut Vec<Effect>) {
         if let Some(flight) = self.flight.take() {
-            effects.push(Effect::Settle {
-                plan: flight.plan,
-                outcome: PlanOutcome::Unknown,
-            });
+            effects.push(Effect::Settle(flight.plan, PlanOutcome::Unknown));
         }
     }
 }

@@ -97,10 +97,8 @@ impl Replica {
             return;
         };
         self.apply(position, flight.record, effects);
-        effects.push(Effect::Settle {
-            plan: flight.plan,
-            outcome: PlanOutcome::Committed(position),
-        });
+        let outcome = PlanOutcome::Committed(position);
+        effects.push(Effect::Settle(flight.plan, outcome));
     }
 
     /// Reads the log, where the record may be; if it is not, sends it under an id that

@@ -515,7 +515,7 @@ impl Simulation {
                 Effect::Apply { position, record } => {
                     self.pod(by.pod, by.lane).apply(position, record);
                 }
-                Effect::Settle { plan, outcome } => {
+                Effect::Settle(plan, outcome) => {
                     let begun = self.pod(by.pod, by.lane).settled(plan, outcome);
                     if let (Some(begun), PlanOutcome::Committed(position)) = (begun, outcome) {
                         self.acknowledge(by.pod, by.lane, position, begun.since);

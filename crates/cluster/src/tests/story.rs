@@ -51,7 +51,7 @@ impl Story {
                         found: log.look(0, sequence),
                     }),
                     Effect::Apply { position, record } => self.applied.push((position, record)),
-                    Effect::Settle { outcome, .. } => self.settled.push(outcome),
+                    Effect::Settle(_, outcome) => self.settled.push(outcome),
                     Effect::Restore => self.wants_restore = true,
                     Effect::Halt(halt) => self.halted = Some(halt),
                 }
