@@ -91,8 +91,7 @@ impl<A: Apply> Driver<A> {
     /// done or the deadline is over: the rest is done by the next call. Blocks.
     pub fn handle(&mut self, event: Event, deadline: Instant) -> Vec<Report> {
         let mut reports = Vec::new();
-        let effects = self.replica.handle(event);
-        self.note(effects, &mut reports);
+        self.note(event, &mut reports);
         self.work(deadline, &mut reports);
         reports
     }
@@ -111,10 +110,7 @@ impl<A: Apply> Driver<A> {
                 return;
             }
             match self.ask(&question, deadline) {
-                Some(event) => {
-                    let effects = self.replica.handle(event);
-                    self.note(effects, reports);
-                }
+                Some(event) => self.note(event, reports),
                 None => {
                     self.due.push_front(question);
                     self.pause(deadline);
@@ -123,9 +119,10 @@ impl<A: Apply> Driver<A> {
         }
     }
 
-    /// Applies and reports at once; keeps what needs the log.
-    fn note(&mut self, effects: Vec<Effect>, reports: &mut Vec<Report>) {
-        for effect in effects {
+    /// Of what follows from an event, applies and reports at once; keeps what needs the
+    /// log.
+    fn note(&mut self, event: Event, reports: &mut Vec<Report>) {
+        for effect in self.replica.handle(event) {
             match effect {
                 Effect::Apply { position, record } => {
                     self.failures = 0;
