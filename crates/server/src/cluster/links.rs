@@ -24,7 +24,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tower::{Layer, Service};
+use tower::Service;
+use tower::layer::layer_fn;
 
 /// Where pods say so.
 pub const PATH: &str = "/internal/link";
@@ -86,7 +87,10 @@ impl Links {
         if let Some(known) = clients.get(address) {
             return Ok(known.clone());
         }
-        let to = address.into();
+        let asking = Asking {
+            to: address.into(),
+            ..self.asking.clone()
+        };
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT)
             .redirect(reqwest::redirect::Policy::none())
@@ -94,10 +98,10 @@ impl Links {
             .no_proxy()
             .no_gzip()
             .http1_only()
-            .connector_layer(Asking {
-                to,
-                ..self.asking.clone()
-            });
+            .connector_layer(layer_fn(move |connect| Proving {
+                connect,
+                asking: asking.clone(),
+            }));
         if let Some(authorities) = &self.authorities {
             builder = builder.tls_certs_only(authorities.clone());
         }
@@ -186,17 +190,6 @@ impl Asking {
 pub fn words_of<const N: usize>(said: &str) -> Option<[&str; N]> {
     let words: Vec<&str> = said.split(' ').collect();
     words.try_into().ok()
-}
-
-impl<S> Layer<S> for Asking {
-    type Service = Proving<S>;
-
-    fn layer(&self, connect: S) -> Proving<S> {
-        Proving {
-            connect,
-            asking: self.clone(),
-        }
-    }
 }
 
 /// Connects, and hands the connection on once it is one to a pod of the cluster.
