@@ -239,8 +239,8 @@ impl Lane {
             .filters
             .entry(filter.id)
             .or_insert_with(|| PlannedFilter::of(&filter));
-        let words = LaneWords::new(&self.cache, &state.view, pins, held_before + room);
-        let mut words = words.within(&mut memory.allowance, others);
+        let within = Some((&mut memory.allowance, others));
+        let mut words = LaneWords::new(&self.cache, &state.view, pins, held_before + room, within);
         let mut begun = PartialPlan::after(state.futile);
         begun.overlay = memory.overlays.take();
         let search = &mut memory.search;

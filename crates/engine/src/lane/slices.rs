@@ -143,7 +143,7 @@ impl Lane {
         search: &mut KickSearch,
     ) -> Pace {
         let view = Arc::clone(&target.view);
-        let mut words = LaneWords::new(&self.cache, &view, pins, self.max_pages);
+        let mut words = LaneWords::new(&self.cache, &view, pins, self.max_pages, None);
         words.missing = mem::take(&mut begun.missing);
         let until = begun.partial.spent + SLICE_UNITS;
         let partial = mem::take(&mut begun.partial);

@@ -34,29 +34,23 @@ pub(super) struct LaneWords<'a> {
 }
 
 impl<'a> LaneWords<'a> {
-    /// The words of a view's pages, of which so many may be held.
+    /// The words of a view's pages, of which so many may be held, and only as far as the
+    /// lane may hold pages.
     pub(super) fn new(
         cache: &'a PageCache,
         view: &'a FilterView,
         pins: &'a mut DrainPins,
         allowed: usize,
+        within: Option<(&'a mut Allowance, usize)>,
     ) -> LaneWords<'a> {
         LaneWords {
             cache,
             view,
             pins,
             allowed,
-            within: None,
+            within,
             missing: Missing::default(),
             here: None,
-        }
-    }
-
-    /// The same as far as the lane may hold pages, beside so many others.
-    pub(super) fn within(self, allowance: &'a mut Allowance, others: usize) -> LaneWords<'a> {
-        LaneWords {
-            within: Some((allowance, others)),
-            ..self
         }
     }
 

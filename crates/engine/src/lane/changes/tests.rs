@@ -32,7 +32,7 @@ fn planned() -> PlannedFilter {
     };
     let cache = Arc::new(PageCache::new(1 << 20, &Metrics::new().unwrap()));
     let mut pins = DrainPins::begin(&cache);
-    let mut words = LaneWords::new(&cache, &target.view, &mut pins, 0);
+    let mut words = LaneWords::new(&cache, &target.view, &mut pins, 0, None);
     let mut search = KickSearch::default();
     let begun = PartialPlan::default();
     let mut planner = Planner::resume(begun, target.input(), &mut words, &mut search);
