@@ -14,6 +14,10 @@
 //! `SstFileManager` gives them another name first, and deletes them one by one, with time
 //! between them for commits. What is left of them when the process ends is deleted after
 //! the next start.
+//!
+//! **A file of the redo log is written once.** It ends with deletions of what was logged
+//! before, and RocksDB would write it anew without them as soon as no snapshot needs
+//! them. But soon all of it is deleted.
 
 use librocksdb_sys as rocksdb_c;
 use rocksdb::{AsRawPtr, Options};
@@ -28,6 +32,9 @@ pub(super) const BYTES_PER_SECOND: i64 = 256 << 20;
 /// A file is deleted at once if those that wait are beyond so many times the bytes
 /// of all table files. A database without table files yet has its log to delete.
 const MAX_WAITING: f64 = 64.0;
+
+/// Seconds after which a file of the log may be written anew.
+const LEFT_SECONDS: u32 = 3600;
 
 /// Has the files of a database written in steps and deleted at [`BYTES_PER_SECOND`].
 #[expect(
@@ -51,5 +58,20 @@ pub(super) fn pace(options: &mut Options) {
         rocksdb_c::rocksdb_options_set_sst_file_manager(options.as_raw_ptr(), manager);
         rocksdb_c::rocksdb_sst_file_manager_destroy(manager);
         rocksdb_c::rocksdb_env_destroy(env);
+    }
+}
+
+/// Has the files of a column left as they are for [`LEFT_SECONDS`].
+#[expect(
+    unsafe_code,
+    reason = "the crate does not wrap this part of RocksDB's C interface"
+)]
+pub(super) fn leave_files(column: &mut Options) {
+    // SAFETY: the options are live.
+    unsafe {
+        rocksdb_c::rocksdb_options_set_bottommost_file_compaction_delay(
+            column.as_raw_ptr(),
+            LEFT_SECONDS,
+        );
     }
 }

@@ -38,6 +38,20 @@ fn files_are_written_in_steps_and_deleted_at_a_rate() {
     assert_eq!(rate.parse(), Ok(pacing::BYTES_PER_SECOND));
 }
 
+#[test]
+fn files_of_the_redo_log_alone_are_left_as_they_were_written() {
+    let disk = OnDisk::new();
+    let files = fs::read_dir(disk.directory.path()).unwrap();
+    let files = files.map(|it| it.unwrap().path());
+    let options = files.filter(|it| it.to_str().unwrap().contains("OPTIONS-"));
+    let options = fs::read_to_string(options.max().unwrap()).unwrap();
+    let columns = options.split("[CFOptions ").filter_map(|of_column| {
+        let is_left = of_column.contains("bottommost_file_compaction_delay=3600");
+        is_left.then(|| of_column.split('"').nth(1).unwrap())
+    });
+    assert_eq!(columns.collect::<Vec<_>>(), ["log"]);
+}
+
 pub(super) struct OnDisk {
     open: Option<Opened>,
     directory: TempDir,

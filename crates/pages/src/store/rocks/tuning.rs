@@ -108,6 +108,7 @@ fn column(name: Column, options: &RocksOptions, cache: &Cache) -> Options {
         Column::Log => {
             column.set_compression_type(DBCompressionType::Lz4);
             column.set_write_buffer_size(options.write_buffer_bytes / 8);
+            pacing::leave_files(&mut column);
         }
         Column::Info | Column::Names | Column::Filters | Column::Reclaim | Column::Due => {
             column.set_compression_type(DBCompressionType::Lz4);
