@@ -73,6 +73,7 @@ pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>, options: Scrub
     if options.bytes_per_second == 0 {
         return;
     }
+    give_way();
     let mut pass = None;
     repeat(state, stop, options.first_after, |state| {
         let pass = pass.get_or_insert_with(|| Pass::go_on(state));
@@ -103,6 +104,13 @@ pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>, options: Scrub
     if let (Some(state), Some(mut pass)) = (state.upgrade(), pass) {
         pass.keep(&state);
     }
+}
+
+/// Leaves the processor to lanes and whoever asks; nobody waits for this thread. Where it
+/// can't be said of one thread alone, it stays as it is.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(10);
 }
 
 /// Reads one slice. Breaks if the engine stops; returns where to go on, nothing
