@@ -78,14 +78,21 @@ pub struct PlanStats {
     pub void_copies: u64,
 }
 
-/// What a bucket costs in which a search looks for room, beside a sixth of its
-/// slots: each is followed to its other bucket.
+/// What a bucket costs in which a search looks for room, in the layout `classic` beside
+/// a sixth of its slots: each is followed to its other bucket.
 pub(in crate::chain) const SEARCHED_BUCKET: u64 = 1;
 pub(in crate::chain) const SLOTS_PER_UNIT: u64 = 6;
+
+/// The same in the layout `paged`: a bucket's words are looked for on its page first,
+/// among those that the plan changes.
+pub(in crate::chain) const SEARCHED_ON_PAGE: u64 = 2;
 
 /// What a look at an item's two buckets in one sub-filter costs, beside their
 /// words.
 pub(in crate::chain) const PROBE: u64 = 2;
+
+/// Slots of each of these buckets that cost one unit, beyond the first of them.
+pub(in crate::chain) const COMPARED_SLOTS: u64 = 48;
 
 /// What a word costs that is written: in the redo record, and in its page.
 pub(in crate::chain) const WRITTEN_WORD: u64 = 2;

@@ -8,7 +8,7 @@ use super::read::Probe;
 use super::window;
 use crate::chain::counters::most_counters;
 use crate::chain::meta::Epochs;
-use crate::chain::outcome::SEARCHED_BUCKET;
+use crate::chain::outcome::SEARCHED_ON_PAGE;
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::params::Epoch;
 use crate::cuckoo::candidates::BucketIndex;
@@ -85,7 +85,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         buckets.oldest = self.table.epochs.as_ref().map(Epochs::oldest);
         let free = self.search.find(roots, bounds, u16::MAX, &mut buckets);
         let complete = buckets.complete;
-        self.spend(SEARCHED_BUCKET * self.search.looked_at());
+        self.spend(SEARCHED_ON_PAGE * self.search.looked_at());
         complete.then_some(())?;
         let Some(free) = free else {
             return Some(false);

@@ -106,6 +106,8 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// Adds an item to whose candidate buckets are full.
     #[inline(never)]
     pub(super) fn add_to_full(&mut self, hash: ItemHash, value: u32) -> Option<AddResult> {
+        // Its buckets were looked into twice by now, and their slots are compared.
+        self.spend(2 * PROBE);
         for splits in 0.. {
             let candidates = self.table.layout.candidates(hash);
             if self.kick_out(&candidates, value)? || self.make_room(&candidates, value)? {

@@ -8,7 +8,8 @@ use crate::chain::counters::{self, MAX_COUNTERS};
 use crate::chain::futile::FutileSearches;
 use crate::chain::meta::{Chain, FullReason, MAX_ITEMS};
 use crate::chain::outcome::{
-    AddMode, AddResult, PROBE, PlanStats, ReplaceResult, SEARCHED_BUCKET, SLOTS_PER_UNIT, Swept,
+    AddMode, AddResult, COMPARED_SLOTS, PROBE, PlanStats, ReplaceResult, SEARCHED_BUCKET,
+    SLOTS_PER_UNIT, Swept,
 };
 #[cfg(test)]
 use crate::chain::paged::values::ValueCopies;
@@ -174,6 +175,12 @@ impl<'a, D: Draft> Planner<'a, D> {
     #[inline]
     pub(super) fn spend(&mut self, units: u64) {
         self.spent += units;
+    }
+
+    /// What a look at an item's buckets in one sub-filter costs.
+    #[inline]
+    pub(super) fn units_of_look(&self) -> u64 {
+        PROBE + u64::from(self.chain.params().bucket_size()) / COMPARED_SLOTS
     }
 
     /// The chain and the draft as they are by now, and what was done.
@@ -382,7 +389,7 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// Whether the item is found, what was planned before included. Where items
     /// expire: whether it was seen in that epoch or later; `None`: within the window.
     pub fn exists(&mut self, hash: ItemHash, since: Option<Epoch>) -> Option<bool> {
-        self.spend(PROBE * self.chain.sub_filter_count() as u64);
+        self.spend(self.units_of_look() * self.chain.sub_filter_count() as u64);
         let found = match since.or_else(|| self.chain.oldest_epoch(self.now_ms, None)) {
             Some(oldest) => read::seen(&self.chain, hash, oldest, &mut self.draft),
             None => read::exists(&self.chain, hash, &mut self.draft),
@@ -427,7 +434,7 @@ impl<'a, D: Draft> Planner<'a, D> {
 
     /// How often the item is found, what was planned before included.
     pub fn count(&mut self, hash: ItemHash) -> Option<u64> {
-        self.spend(PROBE * self.chain.sub_filter_count() as u64);
+        self.spend(self.units_of_look() * self.chain.sub_filter_count() as u64);
         if self.chain.params().window().is_some() {
             return self.exists(hash, None).map(u64::from);
         }

@@ -3,7 +3,7 @@
 use super::planner::Planner;
 use crate::chain::address::{PageAddress, SlotAddress};
 use crate::chain::counters::CounterKey;
-use crate::chain::outcome::{PROBE, WRITTEN_COUNTER, WRITTEN_WORD};
+use crate::chain::outcome::{WRITTEN_COUNTER, WRITTEN_WORD};
 use crate::chain::pages::Draft;
 use crate::cuckoo::bucket;
 use crate::cuckoo::candidates::Candidates;
@@ -29,7 +29,7 @@ impl<D: Draft> Planner<'_, D> {
         layout: &Classic,
         candidates: &Candidates,
     ) -> [BucketProbe; 2] {
-        self.spend(PROBE);
+        self.spend(self.units_of_look());
         let fingerprint = candidates.fingerprint.0;
         let mut probes = [BucketProbe::default(); 2];
         for (probe, bucket) in probes.iter_mut().zip(candidates.buckets()) {
