@@ -246,18 +246,23 @@ impl Beside {
     ) -> Beside {
         let times = Mutex::new(Vec::new());
         let over = AtomicBool::new(false);
+        // That they connect is nobody's wait.
+        let connected = neighbours.iter().map(|neighbour| {
+            let (http, path) = (client_with(None), format!("/filters/{neighbour}/items"));
+            assert_eq!(post(&http, server, &path, "connected\n".to_owned()).0, 200);
+            (http, path)
+        });
+        let connected: Vec<_> = connected.collect();
         let before = server.scheduled();
         let begins = Instant::now();
         let requests = thread::scope(|scope| {
-            let count = neighbours.len() as u32;
-            let neighbours: Vec<_> = neighbours
-                .iter()
+            let count = connected.len() as u32;
+            let neighbours: Vec<_> = connected
+                .into_iter()
                 .zip(0..)
-                .map(|(neighbour, number)| {
+                .map(|((http, path), number)| {
                     let times = &times;
                     scope.spawn(move || {
-                        let http = client_with(None);
-                        let path = format!("/filters/{neighbour}/items");
                         let mut due = begins + PERIOD * number / count;
                         let mut own = Vec::new();
                         while due < begins + lasts {

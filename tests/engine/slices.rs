@@ -390,7 +390,7 @@ async fn a_plan_is_dropped_when_its_key_has_more_bytes_than_it_may_by_its_end() 
     it.hold();
     let growing = tokio::spawn({
         let tenant = tenant.clone();
-        async move { add(&tenant, "growing", 0..3_000).await }
+        async move { add(&tenant, "growing", 0..2_000).await }
     });
     it.until_queued().await;
     it.store.open();

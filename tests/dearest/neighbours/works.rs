@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 pub(super) const MOST_ITEMS: u64 = 250_000;
 
 /// Items with which a filter is made in one slice.
-const IN_A_SLICE: u64 = 6_000;
+const IN_A_SLICE: u64 = 4_000;
 
 /// Copies that are counted and take no slice of their own.
-const IN_A_DRAIN: u64 = 1_800;
+const IN_A_DRAIN: u64 = 900;
 
 /// Sub-filters of a filter at most, and the items that may be looked for in so many.
 const LONGEST_CHAIN: u64 = 64;

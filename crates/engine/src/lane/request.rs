@@ -1,10 +1,11 @@
 //! A command on its way through a lane, with what its caller holds for it.
 
-use super::command::{Command, CompactStep, Outcome, ReplyWith};
+use super::command::{Command, CompactStep, ItemChange, Outcome, ReplyWith};
 use super::progress::Progress;
 use super::shares::QueuePlace;
 use super::units::COMMAND_UNITS;
 use crate::caller::Caller;
+use crate::chain::plan::AddMode;
 use crate::error::EngineError;
 use crate::filters::OpenFilter;
 use crate::idempotency::guard::SideRecorder;
@@ -46,9 +47,10 @@ pub(crate) struct Request {
 /// What becomes of a command.
 pub(super) type Answer = Result<Outcome, EngineError>;
 
-/// Items of a command that needs slices of its own for certain: each costs two
-/// units at least.
-const MANY_ITEMS: usize = COMMAND_UNITS as usize / 2;
+/// Units that an item costs at least: a look, and what is written of one that is added
+/// whatever is there.
+const LEAST_UNITS: usize = 2;
+const LEAST_UNITS_OF_ADD: usize = 4;
 
 impl Request {
     /// A command for a filter, and where its outcome comes.
@@ -85,7 +87,11 @@ impl Request {
 
     /// Whether it needs slices of its own, as far as is known.
     pub(super) fn is_long(&self) -> bool {
-        self.is_long || self.command.items() > MANY_ITEMS
+        let least = match self.command {
+            Command::Items(ItemChange::Add(AddMode::Always), ..) => LEAST_UNITS_OF_ADD,
+            _ => LEAST_UNITS,
+        };
+        self.is_long || self.command.items() * least > COMMAND_UNITS as usize
     }
 
     /// Whether it is planned and committed together with others.

@@ -2,14 +2,14 @@
 //! [`Planner::spent`](crate::chain::plan::Planner::spent).
 
 /// A slice: what a flow gets in a row.
-pub(crate) const SLICE_UNITS: u64 = 32_768;
+pub(crate) const SLICE_UNITS: u64 = 16_384;
 
 /// What a command of a drain may cost; others have slices of their own. Half a
 /// slice more, so that what takes little more is planned at once.
 pub(super) const COMMAND_UNITS: u64 = SLICE_UNITS + SLICE_UNITS / 2;
 
 /// What the commands of a drain cost after which it takes no further one.
-pub(super) const DRAIN_UNITS: u64 = 2 * SLICE_UNITS;
+pub(super) const DRAIN_UNITS: u64 = 4 * SLICE_UNITS;
 
 /// What a word or counter costs when a plan of several slices is encoded: its place in the
 /// record. Others have it charged with their plan.
@@ -24,7 +24,7 @@ pub(super) const COMMITTED_WORD: u64 = 1;
 /// What a command costs beside its plan.
 pub(super) const UNITS_PER_COMMAND: u64 = 64;
 
-/// What a command costs that has a commit of its own: a whole turn. Others wait for its
-/// write, which takes as long as a slice on a disk, and several times that where brokers
+/// What a command costs that has a commit of its own: two whole turns. Others wait for its
+/// write, which takes as long as that on a disk, and several times that where brokers
 /// keep the log.
-pub(super) const UNITS_ALONE: u64 = SLICE_UNITS;
+pub(super) const UNITS_ALONE: u64 = 2 * SLICE_UNITS;

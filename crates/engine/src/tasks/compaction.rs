@@ -46,8 +46,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// turn.
 const TURN: Duration = Duration::from_millis(50);
 
-/// What one slice is bounded by, beside its cost: half of what a command has at
-/// once. At a microsecond or two an entry it keeps its lane busy for a millisecond, as
+/// What one slice is bounded by, beside its cost: that of a slice of a plan. At a microsecond or two an entry it keeps its lane busy for a millisecond, as
 /// a batch of adds does.
 const SLICE_ENTRIES: u32 = 512;
 const SLICE_PAGES: u32 = 16;
@@ -138,7 +137,7 @@ impl Job {
                 from: cursor.from,
                 max_pages: SLICE_PAGES.min(state.lanes.max_pages() as u32 / 4).max(1),
                 max_entries: self.max_entries,
-                max_units: SLICE_UNITS / 2,
+                max_units: SLICE_UNITS,
             };
             let command = Command::Compact(CompactStep::Move(slice));
             let moved = state

@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Pages that one command sweeps: each of them is looked at, and none of them is
 /// split meanwhile.
-const PAGES: u32 = 16;
+const PAGES: u32 = 8;
 
 /// Pause between two commands, so that sweeping leaves the lanes to others.
 const PAUSE: Duration = Duration::from_millis(2);

@@ -144,7 +144,7 @@ async fn a_cache_with_room_for_two_searches_serves_many_lanes_that_plan_at_once(
             let pages: u64 = info.sub_filters.iter().map(|sub| sub.pages).sum();
             assert!((400..MOST_PAGES).contains(&pages), "{pages} pages");
             // All pages of the filter, and in some lanes by plans of several slices.
-            let many = if number % 4 == 0 { 26_000 } else { 6_000 };
+            let many = if number % 4 == 0 { 26_000 } else { 5_000 };
             add_patiently(&leader, &filter, 3_000..3_000 + many).await;
             let items = batch(0..100);
             let deleted = insist(|| leader.delete(&filter, &items, None)).await;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::caller::SERVER;
-use crate::chain::params::FilterRequest;
+use crate::chain::params::{FilterRequest, LayoutKind};
 use crate::chain::plan::AddMode;
 use crate::cuckoo::hash::murmur64a;
 use crate::filters::OpenFilter;
@@ -139,46 +139,37 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_is_committed_tells_that_a_filter_is_full() {
-    /// Of a page of 16-bit slots.
-    const MOST_SLOTS: u64 = 2048;
     let (engine, _) = engine().await;
     let lane = lane(&engine);
-    let fixed = FilterRequest {
-        capacity: Some(500),
-        fingerprint_bits: Some(16),
+    // It has 64 slots in so few buckets that searches are short.
+    let small = FilterRequest {
+        capacity: Some(60),
+        layout: Some(LayoutKind::Classic),
+        bucket_size: Some(4),
         expansion: Some(0),
         ..FilterRequest::default()
     };
-    let (full, rest) = (MOST_SLOTS * 19 / 20, MOST_SLOTS + 1);
+    let (begun, rest) = (40u64, 140);
     let mut memory = memory(&lane);
-    // One more than there are slots for.
+    // More than there are slots for.
     let adds = |filter: &Arc<OpenFilter>| {
         let chain = filter.view.load().chain.clone();
-        let hashes = (full..rest).map(|n| chain.hash(&n.to_le_bytes()));
+        let hashes = (begun..rest).map(|n| chain.hash(&n.to_le_bytes()));
         let add = Command::Items(ItemChange::Add(AddMode::Always), hashes.collect(), 0);
         Request::new(&SERVER, add, Some(filter), None)
     };
-    let mut tries = 0..10;
-    let filter = loop {
-        let name = format!("full{}", tries.next().expect("all took longer"));
-        let name = FilterName::parse(&name).unwrap();
-        let request = fixed.clone().into();
-        let made = engine.create_filter(&name, &request, None).await;
-        made.unwrap();
-        // So that its page is resident, and the rest takes no longer than a slice.
-        let filter = engine.find(&name).await.unwrap();
-        let mut items = ItemBatch::default();
-        (0..full).for_each(|n: u64| items.push(&n.to_le_bytes()));
-        let always = AddOptions::default();
-        engine.add(&name, &items, &always, None).await.unwrap();
-        let mut drain = lane.begin_drain();
-        // With one hash key of a hundred it does.
-        if let Some(_longer) = lane.plan(adds(&filter).0, &mut drain, None, &mut memory) {
-            continue;
-        }
-        assert_eq!(drain.answers.len(), 1);
-        break filter;
-    };
+    let name = FilterName::parse("full").unwrap();
+    let made = engine.create_filter(&name, &small.into(), None).await;
+    made.unwrap();
+    // So that its page is resident.
+    let filter = engine.find(&name).await.unwrap();
+    let mut items = ItemBatch::default();
+    (0..begun).for_each(|n| items.push(&n.to_le_bytes()));
+    let always = AddOptions::default();
+    engine.add(&name, &items, &always, None).await.unwrap();
+    let mut drain = lane.begin_drain();
+    let planned = lane.plan(adds(&filter).0, &mut drain, None, &mut memory);
+    assert!(planned.is_none() && drain.answers.len() == 1);
     assert_eq!(filter.futile_searches().count(), 0);
 
     let (request, reply) = adds(&filter);
