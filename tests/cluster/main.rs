@@ -15,6 +15,7 @@
 //! | `ends.rs` | what ends by itself, and quotas, are the same on all pods |
 //! | `backups.rs` | a pod, and a whole cluster, from a backup of one pod |
 //! | `refusals.rs` | what a pod does not start with, and that its data stay as they are |
+//! | `rights.rs` | what pods may do at brokers |
 //! | `levels.rs` | programs of several versions in one cluster |
 //! | `handing_over.rs` | lanes spread over pods, and how long a hand-over takes |
 //! | `commands.rs` | those processes over the Redis protocol: any pod takes any command |
@@ -57,6 +58,7 @@ mod positions;
 mod program;
 mod rate_limits;
 mod refusals;
+mod rights;
 mod serve;
 mod snapshots;
 mod support;
