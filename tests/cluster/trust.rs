@@ -67,10 +67,10 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> Cluster {
-        Cluster::start_with(&key_of("k"))
+        Cluster::start_with(&key_of("k"), &[])
     }
 
-    fn start_with(key_file: &str) -> Cluster {
+    fn start_with(key_file: &str, more: &[&str]) -> Cluster {
         let brokers = Brokers::start(1, "always");
         found(&brokers, LANES);
         let folder = TempDir::new().unwrap();
@@ -84,7 +84,8 @@ impl Cluster {
             key,
         };
         let flags = cluster.flags();
-        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let flags = flags.iter().map(String::as_str);
+        let flags: Vec<&str> = flags.chain(more.iter().copied()).collect();
         cluster.pods = vec![
             Pod::start_with(&cluster.brokers, &flags),
             Pod::start_with(&cluster.brokers, &flags),
@@ -400,6 +401,50 @@ fn slow_bodies_of_one_key_do_not_cut_pods_off_from_each_other() {
     drop(begun);
 }
 
+/// Pods that lead take four connections from an address. What another pod passes on
+/// comes over as many as it has changes at once, all from one address.
+#[test]
+fn what_pods_pass_on_takes_no_places_of_callers() {
+    const AT_ONCE: usize = 24;
+    if !nats_server::is_there() {
+        return;
+    }
+    let few = ["--max-connections-per-address=4"];
+    let mut cluster = Cluster::start_with(&key_of("k"), &few);
+    let flags = cluster.flags();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let mut open = Pod::start_with(&cluster.brokers, &flags);
+    open.ready(&cluster.client);
+    let filters: Vec<String> = (0..2).map(|it| cluster.filter_of(it)).collect();
+    cluster.pods.push(open);
+    let cluster = &cluster;
+    // Those of the first round connect, and a lane may be on its way to the new pod.
+    let refused = |round: usize| -> usize {
+        std::thread::scope(|scope| {
+            let adders: Vec<_> = (0..AT_ONCE)
+                .map(|it| {
+                    let filter = &filters[it % 2];
+                    scope.spawn(move || {
+                        let items = (0..10).map(|n| format!("{round} {it} {n}"));
+                        items
+                            .filter(|item| cluster.add(2, filter, item).0 != 200)
+                            .count()
+                    })
+                })
+                .collect();
+            adders.into_iter().map(|it| it.join().unwrap()).sum()
+        })
+    };
+    let since = Instant::now();
+    while refused(0) > 0 {
+        assert!(
+            since.elapsed() < Duration::from_secs(30),
+            "never all at once"
+        );
+    }
+    assert_eq!(refused(1), 0);
+}
+
 /// The key of a pod's cluster, as its file has it.
 fn key_of(letter: &str) -> String {
     letter.repeat(40)
@@ -418,7 +463,7 @@ fn a_first_key_is_introduced_and_a_key_replaced_while_changes_go_on() {
     if !nats_server::is_there() {
         return;
     }
-    let mut cluster = Cluster::start_with("founding");
+    let mut cluster = Cluster::start_with("founding", &[]);
     let file = cluster.file("cluster.key");
     // Of all lanes, most likely: whoever leads one, the other pod reaches it.
     let filters: Vec<String> = (0..6).map(|it| format!("f{it}")).collect();
