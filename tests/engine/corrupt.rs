@@ -4,7 +4,7 @@
 //! `CUCKOOD_TEST_FLIPS` sets how many bits of each kind of value are flipped
 //! (default 3), `CUCKOOD_TEST_SEED` repeats the choices of an earlier run.
 
-use crate::support::{self, Random, add, batch, create, name, options};
+use crate::support::{self, Random, add, batch, create, from_environment, name, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::check::{Findings, check};
 use cuckood::engine::{
@@ -17,11 +17,8 @@ use cuckood::store::{PageStore, StoreError};
 use rocksdb::{DB, IteratorMode, Options};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
-
-fn from_environment(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
-}
 
 /// What the filters hold.
 const PAGED: std::ops::Range<u64> = 0..3_000;
@@ -199,6 +196,12 @@ fn put(path: &Path, column: &str, key: &[u8], value: &[u8]) {
     database.put_cf(handle, key, value).unwrap();
 }
 
+fn remove(path: &Path, column: &str, key: &[u8]) {
+    let database = raw(path);
+    let handle = database.cf_handle(column).unwrap();
+    database.delete_cf(handle, key).unwrap();
+}
+
 /// What the complaint about a value of a column has to name.
 fn named_by(column: &str, error: &str) -> bool {
     let words: &[&str] = match column {
@@ -273,6 +276,42 @@ fn data_files(path: &Path) -> Vec<(&'static str, PathBuf)> {
     }
     files.sort();
     files
+}
+
+/// What looks at filters after the commits of other tests ends their program where a
+/// page was lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_is_gone_is_seen_after_the_next_commit() {
+    const DIRECTORY: &str = "CUCKOOD_TEST_LOST_PAGE";
+    if let Some(path) = std::env::var_os(DIRECTORY) {
+        let store = RocksStore::open(Path::new(&path), RocksOptions::default()).unwrap();
+        let engine = support::engine(Arc::new(store), &options(512));
+        add(&engine, "f", MORE).await;
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let store = RocksStore::open(path, RocksOptions::default()).unwrap();
+    let engine = support::engine(Arc::new(store), &options(512));
+    create(&engine, "f", &FilterRequest::default()).await;
+    add(&engine, "f", PAGED).await;
+    // Writes the pages.
+    tokio::task::block_in_place(|| engine.shutdown().unwrap());
+    drop(engine);
+    let look = || {
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        again.args(["--nocapture", "--exact"]);
+        again.arg("corrupt::a_page_that_is_gone_is_seen_after_the_next_commit");
+        again.env(DIRECTORY, path).output().unwrap()
+    };
+    assert!(look().status.success());
+    let stored = values(path);
+    let (page, _) = stored.iter().find(|(key, _)| key.0 == "pages").unwrap();
+    remove(path, page.0, &page.1);
+    let ended = look();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let is_seen = !ended.status.success() && said.contains("after a commit: ");
+    assert!(is_seen, "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,9 +1,11 @@
 //! Every command on every kind of filter, at once, in slices, withdrawn on the way,
 //! refused, and where the filter is full: after each of them all pages hold what their
 //! filters say, and the filters have all of it or none.
+//!
+//! `CUCKOOD_COMMAND_STEPS` has it take so many steps (600), `CUCKOOD_TEST_SEED` others.
 
 use crate::memory::MemoryStore;
-use crate::support::{self, Random, create, items, kept, name, options};
+use crate::support::{self, Random, create, from_environment, items, kept, name, options};
 use cuckood::chain::params::{Attributes, Codes, FilterRequest, LayoutKind};
 use cuckood::engine::check::check;
 use cuckood::engine::{
@@ -15,12 +17,6 @@ use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Steps of the schedule; by hand as many as `CUCKOOD_COMMAND_STEPS` says.
-fn steps() -> u64 {
-    let by_hand = std::env::var("CUCKOOD_COMMAND_STEPS").ok();
-    by_hand.map_or(600, |steps| steps.parse().unwrap())
-}
 
 /// As many items take several slices.
 const MANY: u64 = 12_000;
@@ -610,7 +606,7 @@ impl Schedule {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_every_command_pages_hold_what_their_filters_say() {
-    let seed = 0x5eed_c0de;
+    let seed = from_environment("CUCKOOD_TEST_SEED", 0x5eed_c0de);
     println!("seed {seed}");
     let memory = MemoryStore::new();
     let (engine, metrics) = open(&memory);
@@ -627,7 +623,7 @@ async fn after_every_command_pages_hold_what_their_filters_say() {
     for kind in &it.kinds {
         create(&it.engine, kind.name, &kind.request).await;
     }
-    for _ in 0..steps() {
+    for _ in 0..from_environment("CUCKOOD_COMMAND_STEPS", 600) {
         it.step().await;
     }
     println!(

@@ -28,6 +28,11 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
     }
 }
 
+/// A number that the environment gives, or another.
+pub(crate) fn from_environment(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
+}
+
 /// An engine on what is kept there.
 pub(crate) fn engine(kept: Arc<dyn KeyValueStore>, options: &EngineOptions) -> Engine {
     engine_on(Arc::new(PageStore::open(kept).unwrap()), options)
