@@ -80,12 +80,9 @@ async fn the_media_type_must_be_one_of_ours() {
     ] {
         let answer = server.send("/filters/f/items", media_type, "{}").await;
         let problem = answer.problem(415, "unsupported_media_type");
-        assert!(
-            problem["detail"]
-                .as_str()
-                .unwrap()
-                .contains("application/json")
-        );
+        let detail = problem["detail"].as_str().unwrap();
+        let with_curl = "with curl: -H 'content-type: application/json'";
+        assert!(detail.ends_with(with_curl), "{detail}");
     }
     let none = server.request(Method::POST, "/filters/f/items").body("{}");
     Answer::of(none)

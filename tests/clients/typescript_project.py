@@ -31,6 +31,7 @@ def project(directory):
         shutil.copy(source, directory)
     for name, page in PAGES.items():
         (directory / f"{name}.ts").write_text(examples(page))
+        (directory / f"{name}_typed.ts").write_text(typed(page))
     run(TOOLS / ".bin/tsc", "--project", ".", at=directory)
     return directory
 
@@ -50,6 +51,12 @@ def examples(page):
     boxes = re.findall(r"^```ts\n(.*?)^```$", page.read_text(), re.M | re.S)
     program, shown = SHOWN.subn(r"assert.deepEqual(\1, \2);", "".join(boxes))
     return f'import assert from "node:assert/strict";\n{program}console.log("{shown} values as shown");\n'
+
+
+def typed(page):
+    """The boxes of a page whose types are compared alone: they need what is not there."""
+    boxes = re.findall(r"^```typescript\n(.*?)^```$", page.read_text(), re.M | re.S)
+    return "".join(['import { Client } from "cuckood";\ndeclare const client: Client;\n', *boxes])
 
 
 def run(*words, at, **options):
