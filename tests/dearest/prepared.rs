@@ -212,9 +212,9 @@ impl Made<'_> {
         self.put("valued", shape_of(16, 1024));
         let of_item = |item: usize| (0..1024).map(move |value| format!("{item}\t{value}\n"));
         let items: Vec<usize> = (0..world.valued).collect();
-        // Half of what a batch may have: values of one item push each other about, and in
+        // A third of what a batch may have: values of one item push each other about, and in
         // a cluster all that they change has to fit one record.
-        for some in items.chunks(world.many / 2048) {
+        for some in items.chunks(world.many / 3072) {
             let entries = some.iter().flat_map(|&item| of_item(item));
             self.add("valued/values", entries.collect());
         }
