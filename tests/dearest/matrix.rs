@@ -220,7 +220,14 @@ impl Besieged {
         if after > 2 * bar {
             wrong.push(format!("{name}: it went on for {after:?}"));
         }
-        wrong.extend(self.longer_polls(&name, &polls));
+        // A virtual machine's processor stands still now and then, and the poll's clock
+        // goes on: what is the server's doing is seen again.
+        if let Some(once) = self.longer_polls(&name, &polls) {
+            println!("{once}; it is asked again");
+            let polls = self.long_polls();
+            besiege();
+            wrong.extend(self.longer_polls(&name, &polls));
+        }
         if peak > self.bound {
             wrong.push(format!("{name}: {peak} MiB, more than {} MiB", self.bound));
         }
@@ -324,13 +331,9 @@ impl Setting {
         for form in forms {
             let name = format!("{} ({})", form.door, form.what);
             if only.split(',').any(|only| name.contains(only)) {
-                let once = besieged.ask(form, bar);
-                if !once.is_empty() {
-                    // The processor and the disk of a virtual machine stand still now and
-                    // then, while clocks go on: what the server does is seen again.
-                    println!("{once:?}; it is asked again");
-                    wrong.extend(besieged.ask(form, bar));
-                }
+                let found = besieged.ask(form, bar);
+                found.iter().for_each(|it| println!("{it}"));
+                wrong.extend(found);
             }
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
