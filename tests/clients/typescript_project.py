@@ -48,15 +48,17 @@ def packed():
 
 def examples(page):
     """The boxes of a page as one program that compares what they show."""
-    boxes = re.findall(r"^```ts\n(.*?)^```$", page.read_text(), re.M | re.S)
-    program, shown = SHOWN.subn(r"assert.deepEqual(\1, \2);", "".join(boxes))
+    program, shown = SHOWN.subn(r"assert.deepEqual(\1, \2);", boxes(page, "ts"))
     return f'import assert from "node:assert/strict";\n{program}console.log("{shown} values as shown");\n'
 
 
 def typed(page):
     """The boxes of a page whose types are compared alone: they need what is not there."""
-    boxes = re.findall(r"^```typescript\n(.*?)^```$", page.read_text(), re.M | re.S)
-    return "".join(['import { Client } from "cuckood";\ndeclare const client: Client;\n', *boxes])
+    return 'import { Client } from "cuckood";\ndeclare const client: Client;\n' + boxes(page, "typescript")
+
+
+def boxes(page, language):
+    return "".join(re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.M | re.S))
 
 
 def run(*words, at, **options):
