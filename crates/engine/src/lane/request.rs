@@ -48,7 +48,7 @@ pub(crate) struct Request {
 pub(super) type Answer = Result<Outcome, EngineError>;
 
 /// Units that an item costs at least: a look, and what is written of one that is added
-/// whatever is there.
+/// whatever is there, but where the filter is full.
 const LEAST_UNITS: usize = 2;
 const LEAST_UNITS_OF_ADD: usize = 4;
 

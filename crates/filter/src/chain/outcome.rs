@@ -91,7 +91,7 @@ pub(in crate::chain) const SEARCHED_ON_PAGE: u64 = 2;
 /// words.
 pub(in crate::chain) const PROBE: u64 = 2;
 
-/// Slots of each of these buckets that cost one unit, beyond the first of them.
+/// Slots of a bucket for which such a look costs one unit more.
 pub(in crate::chain) const COMPARED_SLOTS: u64 = 48;
 
 /// What a word costs that is written: in the redo record, and in its page.

@@ -15,8 +15,8 @@
 //! between them for commits. What is left of them when the process ends is deleted after
 //! the next start.
 //!
-//! **A file of the redo log is written once.** It ends with deletions of what was logged
-//! before, and RocksDB would write it anew without them as soon as no snapshot needs
+//! **A file of the redo log is not written anew for its deletions alone.** It has those of
+//! what was logged before, and RocksDB would be rid of them as soon as no snapshot needs
 //! them. But soon all of it is deleted.
 
 use librocksdb_sys as rocksdb_c;
