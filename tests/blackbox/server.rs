@@ -148,7 +148,14 @@ impl Server {
         &self.client
     }
 
-    /// Everything the server has printed so far.
+    /// Bytes that the server has printed so far.
+    pub(crate) fn logged(&self) -> u64 {
+        std::fs::metadata(self.log.path().join("log"))
+            .unwrap()
+            .len()
+    }
+
+    /// All of it.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.log.path().join("log")).unwrap()
     }

@@ -55,6 +55,9 @@ const SLACK: u32 = 10;
 /// without them.
 const MUCH: u64 = 4 << 20;
 
+/// Bytes that the servers may log about one form: others share the disk of the log.
+const MOST_LOGGED: u64 = 4 << 20;
+
 /// Requests of the neighbour that say what one of a thousand takes.
 const ENOUGH: usize = 3_000;
 
@@ -106,6 +109,11 @@ impl Besieged {
         self.servers.iter().map(Server::written).sum()
     }
 
+    /// Bytes that they have logged.
+    fn logged(&self) -> u64 {
+        self.servers.iter().map(Server::logged).sum()
+    }
+
     /// Does something, and returns the MiB that the largest of the servers had.
     fn peak<T>(&self, work: impl FnOnce() -> T) -> (T, u64) {
         match &self.servers[..] {
@@ -138,7 +146,7 @@ impl Besieged {
         if self.lasts.is_zero() {
             println!("{name}");
         }
-        let polls = self.long_polls();
+        let (polls, logged) = (self.long_polls(), self.logged());
         let mut wrong = Vec::new();
         let longest = if self.is_whole { 30 } else { 5 };
         let ask_once = || once(&self.caller, &rounds[..1], Duration::from_secs(longest));
@@ -213,6 +221,10 @@ impl Besieged {
                 "{name}: the neighbour's p99.9 is {:?}",
                 times.at(0.999)
             ));
+        }
+        let logged = self.logged() - logged;
+        if logged > MOST_LOGGED {
+            wrong.push(format!("{name}: {logged} bytes were logged"));
         }
         if times.at(0.5) > bar / 4 {
             wrong.push(format!("{name}: its median is {:?}", times.at(0.5)));

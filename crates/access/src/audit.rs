@@ -8,10 +8,8 @@
 use super::error::AccessError;
 use super::grant::KeyName;
 use super::keys::KeyChanges;
+pub use super::refusals::TARGET;
 use parking_lot::Mutex;
-
-/// The target of its lines, by which they can be told from others.
-pub const TARGET: &str = "audit";
 
 /// Most names of keys in a line; how many there are is said besides.
 const MAX_NAMES: usize = 20;

@@ -8,6 +8,7 @@ use super::error::AccessError;
 use super::file;
 use super::file::KeyEntry;
 use super::grant::{KeyExpiry, KeyName, Prefix, Scope};
+use super::refusals::RefusalLines;
 use super::token::TokenDigest;
 use arc_swap::ArcSwap;
 use governor::clock::{Clock as _, DefaultClock};
@@ -57,6 +58,8 @@ pub struct ApiKey {
     meter: Option<Arc<DefaultDirectRateLimiter>>,
     /// What its requests used of the server's threads.
     pub used: Arc<AtomicU64>,
+    /// The lines of the log about what was refused to it.
+    pub refusals: Arc<RefusalLines>,
 }
 
 impl ApiKey {
@@ -228,6 +231,7 @@ impl ApiKeys {
                 None => quota.map(|it| Arc::new(RateLimiter::direct(it))),
             },
             used: old.map_or_else(Arc::default, |old| Arc::clone(&old.used)),
+            refusals: old.map_or_else(Arc::default, |old| Arc::clone(&old.refusals)),
         }
     }
 

@@ -12,6 +12,7 @@
 //! | [`file`](mod@file) | reads, checks and writes the file |
 //! | [`keys`] | what a running server holds, and can hold anew |
 //! | [`audit`] | the lines that say who did what |
+//! | [`refusals`] | how many lines say what was refused |
 //! | [`mac`] | keyed hashes: who made a message, for those who share a secret |
 //! | [`cluster_key`] | the key by which pods of a cluster know each other |
 //! | `error` | what can be wrong |
@@ -28,6 +29,7 @@ pub mod fuzz_targets;
 mod grant;
 pub mod keys;
 pub mod mac;
+pub mod refusals;
 pub mod token;
 
 use cuckood_engine as engine;

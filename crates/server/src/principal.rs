@@ -3,6 +3,7 @@
 use super::admission::budget::Holder;
 use super::refusal::Refusal;
 use crate::access::keys::{ApiKey, ApiKeys, KeyEnd};
+use crate::access::refusals::OF_STRANGERS;
 use crate::access::{Prefix, Scope};
 use crate::engine::{Caller, FilterName};
 use crate::share::Claimant;
@@ -30,6 +31,14 @@ impl Principal {
     /// The name of its key, which is no secret.
     pub fn name(&self) -> Option<&str> {
         Some(self.key.as_ref()?.name.as_str())
+    }
+
+    /// Whether the log is to have one more line about what was refused to it.
+    pub fn may_log_refusal(&self) -> bool {
+        match &self.key {
+            Some(key) => key.refusals.may_write(self.name()),
+            None => OF_STRANGERS.may_write(None),
+        }
     }
 
     /// Its key, if keys are asked for.

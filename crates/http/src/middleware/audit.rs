@@ -45,16 +45,21 @@ impl Act {
 
     /// Writes the line.
     pub(super) fn log(&self, request_id: &str, status: StatusCode, answered: &Answered) {
-        let outcome = answered.outcome().name();
+        let outcome = answered.outcome();
+        let changes_nothing = matches!(outcome, AuditOutcome::Refused | AuditOutcome::Replayed);
+        let caller = answered.caller.clone().unwrap_or_default();
+        if changes_nothing && !caller.may_log_refusal() {
+            return;
+        }
         let error = answered.error.as_deref();
         tracing::info!(
             target: TARGET,
             action = self.action,
-            caller = answered.caller.as_ref().and_then(Principal::name),
+            caller = caller.name(),
             filter = self.filter.as_ref().map(FilterName::as_str),
             backup = self.backup.as_ref().map(BackupId::as_str),
             note = answered.note.as_ref().map(|Note(note)| &**note),
-            outcome,
+            outcome = outcome.name(),
             code = error.map(|error| error.code().name()),
             status = status.as_u16(),
             request_id,

@@ -144,8 +144,8 @@ impl ErrorLayer {
                     app.metrics.http_rejected.with_label_values(&reason).inc();
                 }
                 let caller = response.extensions().get::<Principal>().cloned();
-                let caller = caller.as_ref().and_then(Principal::name);
-                log(&error, text(&request_id), method, route, caller, seconds);
+                let caller = caller.unwrap_or_default();
+                log(&error, text(&request_id), method, route, &caller, seconds);
                 response = render(&error, text(&request_id), response.headers());
                 if rest == Rest::Something {
                     let close = HeaderValue::from_static("close");
@@ -185,7 +185,8 @@ impl ErrorLayer {
 pub(crate) fn refuse_head(app: &App, error: &HttpError) -> Vec<u8> {
     let request_id = fresh_request_id();
     let request_id = text(&request_id);
-    log(error, request_id, OTHER_METHOD, UNMATCHED, None, 0.0);
+    let caller = Principal::default();
+    log(error, request_id, OTHER_METHOD, UNMATCHED, &caller, 0.0);
     whole_answer(app, error, request_id)
 }
 
@@ -266,15 +267,20 @@ fn render(error: &HttpError, request_id: &str, headers: &HeaderMap) -> Response 
 
 /// Writes the line of a failed request. It names the route, never the path: the path
 /// holds the filter's key, the query an item. The caller is the name of an API key,
-/// which is no secret.
+/// which is no secret. A caller has no more of them than [`Principal::may_log_refusal`]
+/// says.
 fn log(
     error: &HttpError,
     request_id: &str,
     method: &str,
     route: &str,
-    caller: Option<&str>,
+    caller: &Principal,
     seconds: f64,
 ) {
+    if !caller.may_log_refusal() {
+        return;
+    }
+    let caller = caller.name();
     let status = error.code().status();
     let code = error.code().name();
     macro_rules! line {

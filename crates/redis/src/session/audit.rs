@@ -9,7 +9,6 @@ use crate::commands::errors::{self, UNSUPPORTED_OPTION};
 use crate::commands::table::{Spec, Verb};
 use crate::engine::{EngineError, FilterName};
 use crate::protocol::batch::Words;
-use crate::server::principal::Principal;
 use std::mem;
 
 /// Filters of a command that was refused which have lines of their own: one command
@@ -89,10 +88,14 @@ impl Session {
         outcome: AuditOutcome,
         reason: Option<&str>,
     ) {
+        let caller = self.principal.clone().unwrap_or_default();
+        if outcome == AuditOutcome::Refused && !caller.may_log_refusal() {
+            return;
+        }
         tracing::info!(
             target: TARGET,
             action,
-            caller = self.principal.as_ref().and_then(Principal::name),
+            caller = caller.name(),
             filter = filter.map(FilterName::as_str),
             note,
             outcome = outcome.name(),
