@@ -101,4 +101,4 @@ pub(in crate::chain) const WRITTEN_WORD: u64 = 2;
 /// the plan, by its key, and those near it are copied. Where thousands of pages have
 /// thousands of counters each, nearly all of that is read from memory, not from the
 /// processor's caches.
-pub(in crate::chain) const WRITTEN_COUNTER: u64 = 24;
+pub(in crate::chain) const WRITTEN_COUNTER: u64 = 36;
