@@ -27,6 +27,8 @@ from typescript_project import project  # noqa: E402
 
 # Items that are asked for, of each shape; more by hand.
 ASKED = int(os.environ.get("CUCKOOD_FILE_ITEMS", "1500"))
+# Changes beside which files are made.
+CHANGES = int(os.environ.get("CUCKOOD_FILE_CHANGES", "50000"))
 SEED = 20261124
 
 # What a filter is made with, how many items it gets, and how many are deleted again.
@@ -132,6 +134,65 @@ class Files(unittest.TestCase):
                     print(f"{shape}: {wrong} wrong yes of {ASKED}, {len(items) / took:.0f}/s in Python (seed {SEED})")
                 if "values" in case:
                     self.assertEqual(file.values_many(items), case["values"])
+
+    def test_the_command_answers_as_the_server_does(self):
+        for shape, case in self.cases.items():
+            items = [it for it in case["items"] if it]
+            asked = "\n".join(items).encode()
+
+            def said(action, *flags):
+                command = [BINARY, "filter", action, "--json", *flags, "--file", case["path"]]
+                ran = subprocess.run(command, input=asked, stdout=subprocess.PIPE, check=False)
+                lines = [json.loads(line) for line in ran.stdout.splitlines()]
+                self.assertEqual([it["item"] for it in lines], items)
+                return [next(value for name, value in it.items() if name != "item") for it in lines]
+
+            def told(answers):
+                return [answer for it, answer in zip(case["items"], answers, strict=True) if it]
+
+            with self.subTest(shape):
+                for action, answers in (("exists", "exists"), ("count", "counts"), ("values", "values")):
+                    if answers in case:
+                        self.assertEqual(said(action), told(case[answers]))
+
+    def test_files_of_a_filter_that_changes_have_what_was_there_when_they_were_begun(self):
+        filter = self.client.filter("changing")
+        filter.create(capacity=100_000)
+        added, over, dumps = [0], threading.Event(), 0
+
+        def change():
+            while not over.is_set():
+                filter.add_many(f"new-{number}" for number in range(added[0], added[0] + 1000))
+                added[0] += 1000
+
+        adding = threading.Thread(target=change)
+        began = time.monotonic()
+        adding.start()
+        path = self.directory / "changing.cuckoo"
+        try:
+            while added[0] < CHANGES or dumps < 3:
+                before = added[0]
+                with filter.dump() as pieces:
+                    content = b"".join(pieces)
+                # What is added while it is asked for may be in it.
+                after = added[0] + 1000
+                path.write_bytes(content)
+                with cuckood.FilterFile(path) as file:
+                    file.verify()
+                    items = file.describe().items
+                    self.assertTrue(before <= items <= after, (before, items, after))
+                    there = [f"new-{number}" for number in self.chance.choices(range(before), k=500)] if before else []
+                    there += [f"new-{number}" for number in range(max(0, items - 1000), items)]
+                    self.assertTrue(all(file.exists_many(there)))
+                    absent = sum(file.exists_many(f"new-{number}" for number in range(after, after + 1000)))
+                    self.assertLess(absent, 30)
+                dumps += 1
+        finally:
+            over.set()
+            adding.join()
+        rate = added[0] / (time.monotonic() - began)
+        print(f"{dumps} files verified beside {added[0]} changes, {60 * rate:.0f} a minute (seed {SEED})")
+        filter.delete()
 
     def test_a_file_says_what_its_filter_is(self):
         for shape, case in self.cases.items():
