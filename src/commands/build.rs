@@ -1,7 +1,10 @@
 //! `build`: a file of a filter from lists of items, without a server.
 //!
-//! One thread reads lists and hashes their items, another puts them into the pages,
-//! which lie in memory: as much of it is taken as the file is large.
+//! The pages lie in memory: as much of it is taken as the file is large. One thread
+//! reads the lists. All others hash the items of what was read and put those whose
+//! buckets lie in one part of the pages there, part by part; then one puts the others
+//! where they find room. What becomes of an item does not depend on how many threads
+//! there are.
 
 use super::failure::Failure;
 use crate::chain::meta::{Chain, Lineage};
@@ -13,12 +16,16 @@ use crate::client::load::source::{self, Chunk};
 use crate::config::BuildOptions;
 use crate::cuckoo::hash::{HashKey, ItemHash, ItemHasher};
 use crate::cuckoo::kick::KickSearch;
+use crate::cuckoo::paged::Candidate;
+use crate::cuckoo::paged::rate::{self, SplitLoads};
 use crate::file::{self, FileKey, FilterFile};
 use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
+use std::mem;
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
@@ -27,21 +34,47 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Longest item, as of a server.
 const MAX_ITEM_BYTES: usize = 64 << 10;
 
-/// Chunks that are hashed and wait to be put into pages.
-const AHEAD: usize = 8;
+/// Chunks that are hashed, and put into pages, at once.
+const ROUND: usize = 32;
+
+/// Most parts of the pages that are filled at once.
+const PARTS: usize = 64;
 
 /// What stands for the standard input.
 const STANDARD: &str = "-";
 
-/// Items of a chunk, each with its value, 0 where items have none.
-type Hashed = (Vec<ItemHash>, Vec<u32>);
+/// Items, each with its value if they have some.
+#[derive(Default)]
+struct Hashed {
+    hashes: Vec<ItemHash>,
+    values: Vec<u32>,
+}
+
+impl Hashed {
+    /// Adds one of others.
+    fn push(&mut self, of: &Hashed, number: usize) {
+        self.hashes.extend(of.hashes.get(number));
+        self.values.extend(of.values.get(number));
+    }
+
+    /// The items of each of so many parts, and then those of none.
+    fn sort(&self, parts: usize, part: impl Fn(ItemHash) -> Option<usize>) -> Vec<Hashed> {
+        let mut sorted: Vec<Hashed> = (0..=parts).map(|_| Hashed::default()).collect();
+        for (number, &hash) in self.hashes.iter().enumerate() {
+            if let Some(of_part) = sorted.get_mut(part(hash).unwrap_or(parts)) {
+                of_part.push(self, number);
+            }
+        }
+        sorted
+    }
+}
 
 pub(super) fn run(options: &BuildOptions) -> Result<(), Failure> {
     let bar = bar(options)?;
     let chain = match (&options.sibling_of, options.capacity) {
         (Some(path), _) => sibling_of(path)?,
-        (None, Some(capacity)) => empty_filter(options, capacity)?,
-        (None, None) => empty_filter(options, count(&options.lists, &bar)?.max(1))?,
+        (None, Some(items)) => empty_filter(options, items)?,
+        (None, None) => empty_filter(options, count(&options.lists, &bar)?)?,
     };
     let lines = Lines {
         is_json: options.ndjson,
@@ -74,10 +107,24 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The filter before there is an item in it.
-fn empty_filter(options: &BuildOptions, capacity: u64) -> Result<Chain, Failure> {
+/// A filter that is as full as it may be once so many items are in it.
+fn empty_filter(options: &BuildOptions, items: u64) -> Result<Chain, Failure> {
+    let params = params(options, items)?;
+    let width = params.slot_width();
+    // It is to be fuller than one whose pages are about to be split.
+    let capacity = items * SplitLoads::of(width).first;
+    let params = self::params(options, capacity.div_ceil(rate::load_of_list(width)))?;
+    let (key, created_ms) = match &options.key_of {
+        Some(path) => key_of(path)?,
+        None => (HashKey(super::random::bits()?), now_ms()),
+    };
+    let chain = Chain::new(params, key, created_ms);
+    Ok(chain.ok_or("there can't be a filter of so many pages")?)
+}
+
+fn params(options: &BuildOptions, capacity: u64) -> Result<FilterParams, Failure> {
     let request = FilterRequest {
-        capacity: Some(capacity),
+        capacity: Some(capacity.max(1)),
         layout: Some(LayoutKind::Paged),
         error_rate: options.error_rate,
         promised_growth: Some(options.promised_growth),
@@ -90,16 +137,12 @@ fn empty_filter(options: &BuildOptions, capacity: u64) -> Result<Chain, Failure>
         max_filter_bytes: u64::MAX,
         ..Defaults::default()
     };
-    let params = FilterParams::resolve(&request, &defaults).map_err(|refused| {
-        let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
-        refused.join("; ")
-    })?;
-    let (key, created_ms) = match &options.key_of {
-        Some(path) => key_of(path)?,
-        None => (HashKey(super::random::bits()?), now_ms()),
-    };
-    let chain = Chain::new(params, key, created_ms);
-    Ok(chain.ok_or("there can't be a filter of so many pages")?)
+    Ok(
+        FilterParams::resolve(&request, &defaults).map_err(|refused| {
+            let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+            refused.join("; ")
+        })?,
+    )
 }
 
 /// A filter without an item that can become one with that of a file.
@@ -144,61 +187,167 @@ fn fill(
     lists: &[impl AsRef<Path> + Sync],
     bar: &ProgressBar,
 ) -> Result<(Chain, Pages), Failure> {
-    let mut pages = Pages::default();
-    pages.note_grown(&chain);
-    let mut search = KickSearch::default();
     let hasher = chain.hash_id().hasher();
-    let mut planner = Planner::on(pages, chain, &mut search);
+    let mut filling = Filling::of(chain, mode);
     thread::scope(|scope| {
-        let (sender, hashed) = sync_channel(AHEAD);
-        scope.spawn(move || hash_all(lists, lines, &hasher, bar, &sender));
-        for chunk in hashed {
-            let (hashes, values) = chunk?;
-            let mut refused = None;
-            let mut note = |added: Option<AddResult>| match added {
-                Some(AddResult::Full(reason)) => refused = Some(format!("{reason:?}")),
-                Some(AddResult::Added | AddResult::Exists | AddResult::Refreshed) => {}
-                None => refused = Some("a page is missing".to_owned()),
+        let (sender, chunks) = sync_channel(ROUND);
+        scope.spawn(move || read_all(lists, bar, &sender));
+        loop {
+            let round: Result<Vec<_>, String> = chunks.iter().take(ROUND).collect();
+            let round = round?;
+            if round.is_empty() {
+                return Ok(filling.ended());
+            }
+            let hash = |(list, chunk): &(&Path, Chunk)| {
+                let hashed = lines.hash(chunk, &hasher);
+                hashed.map_err(|(line, why)| format!("{}: line {line}: {why}", list.display()))
             };
-            match lines.value_bits {
-                None => {
-                    planner.add_all(&hashes, mode, u64::MAX, note);
-                }
-                Some(_) => hashes
-                    .iter()
-                    .zip(values)
-                    .for_each(|(&hash, value)| note(planner.add_value(hash, value, mode))),
-            }
-            if let Some(reason) = refused {
-                return Err(format!("the filter takes no more items: {reason}").into());
-            }
+            let hashed: Vec<_> = round.par_iter().map(hash).collect();
+            filling.add(&hashed.into_iter().collect::<Result<Vec<_>, _>>()?)?;
         }
-        let (chain, pages, _) = planner.into_parts();
-        Ok((chain, pages))
     })
 }
 
-/// Reads all lists, and sends the hashes of their items, or what is wrong with one.
-fn hash_all(
-    lists: &[impl AsRef<Path>],
-    lines: &Lines,
-    hasher: &ItemHasher,
+/// Sends what all lists have.
+fn read_all<'a>(
+    lists: &'a [impl AsRef<Path>],
     bar: &ProgressBar,
-    sender: &SyncSender<Result<Hashed, String>>,
+    sender: &SyncSender<Result<(&'a Path, Chunk), String>>,
 ) {
     for list in lists {
         let list = list.as_ref();
-        let read = each_chunk(list, bar, |chunk| {
-            let hashed = lines.hash(&chunk, hasher);
-            let is_bad = hashed.is_err();
-            let hashed =
-                hashed.map_err(|(line, why)| format!("{}: line {line}: {why}", list.display()));
-            sender.send(hashed).is_ok() && !is_bad
-        });
+        let read = each_chunk(list, bar, |chunk| sender.send(Ok((list, chunk))).is_ok());
         if let Err(error) = read {
             // Nobody waits for it any more if an item was refused.
             let _ = sender.send(Err(format!("{}: {error}", list.display())));
             return;
+        }
+    }
+}
+
+/// A filter that is filled.
+struct Filling {
+    /// It does not grow unless it has to.
+    chain: Chain,
+    expansion: u32,
+    pages: Pages,
+    mode: AddMode,
+}
+
+impl Filling {
+    fn of(chain: Chain, mode: AddMode) -> Filling {
+        let mut pages = Pages::default();
+        pages.note_grown(&chain);
+        Filling {
+            expansion: chain.params().expansion(),
+            chain: chain.with_expansion(0),
+            pages,
+            mode,
+        }
+    }
+
+    /// The filter as it was asked for, and its pages.
+    fn ended(self) -> (Chain, Pages) {
+        (self.chain.with_expansion(self.expansion), self.pages)
+    }
+
+    fn add(&mut self, round: &[Hashed]) -> Result<(), Failure> {
+        let table = self.chain.table().ok_or("the layout is not paged")?;
+        let (layout, occupied) = (table.layout, table.occupied);
+        let most = layout.slots() * rate::load_of_list(layout.code().width()) / 1000;
+        let more: usize = round.iter().map(|it| it.hashes.len()).sum();
+        if occupied + more as u64 > most {
+            return self.add_to_whole(round, self.expansion);
+        }
+        let (mut parts, each) = self.pages.take_apart(PARTS);
+        let sort = |hashed: &Hashed| {
+            hashed.sort(parts.len(), |hash| {
+                let part = |it: Candidate| layout.address(it.bucket).0 as usize / each;
+                let [one, other] = layout.candidates(hash).map(part);
+                (one == other).then_some(one)
+            })
+        };
+        let sorted: Vec<Vec<Hashed>> = round.par_iter().map(sort).collect();
+        let of_part = |part: usize| sorted.iter().filter_map(move |it| it.get(part));
+        let (before, mode) = (self.chain.clone(), self.mode);
+        let fill = |(number, part): (usize, &mut Pages)| {
+            let added = Added::to(before.clone(), mem::take(part), mode, of_part(number));
+            *part = added.pages;
+            (added.chain, added.left)
+        };
+        let filled: Vec<_> = parts.par_iter_mut().enumerate().map(fill).collect();
+        let mut left: Vec<Hashed> = sorted.into_iter().filter_map(|mut it| it.pop()).collect();
+        self.pages.put_together(parts);
+        for (after, refused) in filled {
+            self.chain.take_in(&before, &after);
+            left.push(refused);
+        }
+        self.add_to_whole(&left, 0)
+    }
+
+    /// Puts items wherever they find room. The filter grows if there is none otherwise.
+    fn add_to_whole(&mut self, items: &[Hashed], expansion: u32) -> Result<(), Failure> {
+        let (chain, pages) = (self.chain.clone(), mem::take(&mut self.pages));
+        let added = Added::to(chain.with_expansion(expansion), pages, self.mode, items);
+        self.pages = added.pages;
+        self.chain = added.chain.with_expansion(0);
+        match added.refused {
+            None => Ok(()),
+            Some(_) if expansion != self.expansion => {
+                self.add_to_whole(&[added.left], self.expansion)
+            }
+            Some(reason) => Err(format!("the filter takes no more items: {reason}").into()),
+        }
+    }
+}
+
+/// What came of adding items to pages.
+struct Added {
+    chain: Chain,
+    pages: Pages,
+    /// Those that found no room there, and why the last one did not.
+    left: Hashed,
+    refused: Option<String>,
+}
+
+impl Added {
+    fn to<'a>(
+        chain: Chain,
+        pages: Pages,
+        mode: AddMode,
+        items: impl IntoIterator<Item = &'a Hashed>,
+    ) -> Added {
+        let (mut left, mut refused) = (Hashed::default(), None);
+        let mut search = KickSearch::default();
+        let mut planner = Planner::on(pages, chain, &mut search);
+        for items in items {
+            let mut numbers = 0..;
+            let mut note = |added: Option<AddResult>| {
+                let number = numbers.next().unwrap_or(0);
+                refused = match added {
+                    Some(AddResult::Added | AddResult::Exists | AddResult::Refreshed) => return,
+                    Some(AddResult::Full(reason)) => Some(format!("{reason:?}")),
+                    None => Some("a page is missing".to_owned()),
+                };
+                left.push(items, number);
+            };
+            match items.values.is_empty() {
+                true => {
+                    planner.add_all(&items.hashes, mode, u64::MAX, note);
+                }
+                false => items
+                    .hashes
+                    .iter()
+                    .zip(&items.values)
+                    .for_each(|(&hash, &value)| note(planner.add_value(hash, value, mode))),
+            }
+        }
+        let (chain, pages, _) = planner.into_parts();
+        Added {
+            chain,
+            pages,
+            left,
+            refused,
         }
     }
 }
@@ -227,11 +376,11 @@ impl Lines {
                 return Err((number, why));
             }
             items.push(item);
-            values.push(value);
+            values.extend(self.value_bits.map(|_| value));
         }
         let mut hashes = Vec::with_capacity(items.len());
         hasher.hash_all(items.iter().map(Cow::as_ref), &mut hashes);
-        Ok((hashes, values))
+        Ok(Hashed { hashes, values })
     }
 
     fn read<'a>(&self, line: &'a [u8]) -> Result<(Cow<'a, [u8]>, u32), String> {

@@ -20,7 +20,7 @@ pub(super) fn run(options: &MergeOptions) -> Result<(), Failure> {
     files.sort_by_key(|it| Reverse(it.2.slot_bytes()));
     let mut files = files.into_iter();
     let (first, file, chain) = files.next().ok_or("there is no file")?;
-    let pages = load(&chain, 0, |page| whole(first, &file, page))?;
+    let pages = load(&chain, |page| whole(first, &file, page))?;
     let mut merged: (Chain, _) = (chain, pages);
     for (path, file, chain) in files {
         let with = |error: Failure| format!("{} and {}: {error}", first.display(), path.display());

@@ -101,7 +101,7 @@ impl Engine {
                 rest(&mut pace)?;
                 whole_page(&file, number)
             };
-            let pages = load(&chain, merge.slots, page).map_err(refused(&name))?;
+            let pages = load(&chain, page).map_err(refused(&name))?;
             let most = merge.slots.min(most_of_one);
             (chain.with_max_filter_bytes(most), pages)
         };

@@ -159,20 +159,17 @@ pub fn union<E: From<UnionError>>(
     Ok((chain, pages))
 }
 
-/// All pages of a filter in memory, in its order, with room for so many bytes of them;
-/// held against what is said of them.
+/// All pages of a filter in memory, in its order, held against what is said of them.
 ///
 /// # Errors
 /// Those of `page`, and [`UnionError`].
 pub fn load<E: From<UnionError>>(
     chain: &Chain,
-    room: u64,
     mut page: impl FnMut(u32) -> Result<WholePage, E>,
 ) -> Result<Pages, E> {
     let layout = chain.table().ok_or(UnionError::Classic)?.layout;
     let (mut pages, mut told) = (Pages::default(), Told::of(&layout));
     pages.note_grown(chain);
-    pages.reserve(room);
     for number in 0..layout.pages() {
         let whole = page(number)?;
         told.add(number, &whole)?;

@@ -89,6 +89,21 @@ impl Chain {
         Chain { version, ..self }
     }
 
+    /// The filter with another `expansion`; with 0 it does not grow.
+    pub fn with_expansion(mut self, expansion: u32) -> Chain {
+        self.params.expansion = expansion;
+        self
+    }
+
+    /// Takes in what became of a copy, whose pages are none that others have changed and
+    /// of which none was split.
+    pub fn take_in(&mut self, before: &Chain, after: &Chain) {
+        let tables = (self.table_mut(), before.table(), after.table());
+        if let (Some(table), Some(before), Some(after)) = tables {
+            table.take_in(before, after);
+        }
+    }
+
     /// Items in the filter: adds less deletes.
     #[inline]
     pub fn items(&self) -> u64 {

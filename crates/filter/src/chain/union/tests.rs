@@ -65,7 +65,7 @@ impl Filter {
     }
 
     fn loaded(&self) -> Pages {
-        load(&self.chain, 0, |number| self.page(number)).unwrap()
+        load(&self.chain, |number| self.page(number)).unwrap()
     }
 
     fn hash(&self, item: u32) -> ItemHash {

@@ -35,6 +35,16 @@ impl SplitLoads {
     }
 }
 
+/// The load, in thousandths, up to which a filter that is made of a list is filled. A
+/// hundredth more takes half as long again.
+pub const fn load_of_list(width: SlotWidth) -> u64 {
+    match width {
+        SlotWidth::Bits8 | SlotWidth::Bits12 => 960,
+        SlotWidth::Bits16 | SlotWidth::Bits32 => 952,
+        SlotWidth::Bits21 => 925,
+    }
+}
+
 /// Probability that an item which was never added is found. `known` has how
 /// many entries know so many bits of their path.
 pub fn false_positive_rate(layout: &Paged, known: impl Iterator<Item = (u32, u64)>) -> f64 {

@@ -42,6 +42,20 @@ impl Known {
         }
     }
 
+    /// Takes away those of others, which are among them.
+    pub(in crate::chain) fn take_away(&mut self, others: &Known) {
+        for (entries, less) in self.entries.iter_mut().zip(&others.entries) {
+            *entries -= *less;
+        }
+        self.shorten();
+    }
+
+    fn shorten(&mut self) {
+        while self.entries.last() == Some(&0) {
+            self.entries.pop();
+        }
+    }
+
     /// Notes an entry of which so many bits are known.
     #[inline]
     pub(in crate::chain) fn add(&mut self, bits: u32) {
@@ -60,9 +74,7 @@ impl Known {
         if let Some(entries) = self.entries.get_mut((bits - self.least) as usize) {
             *entries -= 1;
         }
-        while self.entries.last() == Some(&0) {
-            self.entries.pop();
-        }
+        self.shorten();
     }
 
     /// Bits and entries, the fewest bits first.

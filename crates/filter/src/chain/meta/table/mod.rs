@@ -306,6 +306,16 @@ impl Table {
         self.merge_below = Some(live - live / 64);
     }
 
+    /// Takes in by how much its numbers went up, or down, in a copy.
+    pub(in crate::chain) fn take_in(&mut self, before: &Table, after: &Table) {
+        self.items = self.items + after.items - before.items;
+        self.occupied = self.occupied + after.occupied - before.occupied;
+        self.counted = self.counted + after.counted - before.counted;
+        self.keys = self.keys + after.keys - before.keys;
+        self.known.extend(&after.known);
+        self.known.take_away(&before.known);
+    }
+
     /// Notes an entry of which so many bits are known.
     #[inline]
     pub(in crate::chain) fn note_entry(&mut self, known: u32) {
