@@ -108,7 +108,7 @@ impl FilterView {
     fn is_clean(&self) -> bool {
         self.tables
             .iter()
-            .all(|table| table.dirty().load(Ordering::Acquire) == 0)
+            .all(|table| table.dirty.load(Ordering::Acquire) == 0)
     }
 }
 

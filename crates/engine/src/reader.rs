@@ -680,7 +680,7 @@ impl<'a> PublishedWords<'a> {
         of_image: impl FnOnce(&Images, PageId) -> Option<(T, Option<u64>)>,
     ) -> Option<T> {
         let table = self.view.tables.get(page.sub as usize)?;
-        let version = self.cache.versions().of(table, page.page)?;
+        let version = self.cache.versions.of(table, page.page)?;
         let number = version.read();
         let (value, number) = match cached(self.cache, table) {
             Some(value) => {

@@ -104,7 +104,7 @@ impl StoreWork {
                     // There always will be so much.
                     return taken.map_err(|_: UsedUp| EngineError::Stopping);
                 }
-                let oldest = self.store.pending().reads.oldest();
+                let oldest = self.store.pending.reads.oldest();
                 if oldest.is_some_and(|oldest| oldest > self.patience) {
                     return Err(Overload::Disk.into());
                 }

@@ -133,7 +133,7 @@ impl Disk {
     /// Notes for how long the disk has not answered, and says aloud when that
     /// becomes long and when it ends. Does not wait for the disk.
     pub fn watch(&self) {
-        let pending = self.store.pending();
+        let pending = &self.store.pending;
         for (operation, operations) in [("write", &pending.writes), ("read", &pending.reads)] {
             let seconds = operations.oldest().unwrap_or_default().as_secs_f64();
             let shown = &self.metrics.storage_pending_seconds;
@@ -151,7 +151,7 @@ impl Disk {
     }
 
     fn writes_hang_for(&self) -> Option<Duration> {
-        let hanging = longer_than(WRITES_HANG_AFTER, &self.store.pending().writes)?;
+        let hanging = longer_than(WRITES_HANG_AFTER, &self.store.pending.writes)?;
         let seen = self.seen.load();
         // It answers, but changes wait until the storage engine has caught up.
         let is_stalled = seen.condition.writes == Writes::Stalled
@@ -160,7 +160,7 @@ impl Disk {
     }
 
     fn reads_hang_for(&self) -> Option<Duration> {
-        longer_than(READS_HANG_AFTER, &self.store.pending().reads)
+        longer_than(READS_HANG_AFTER, &self.store.pending.reads)
     }
 
     /// # Errors

@@ -119,7 +119,7 @@ impl Changes {
     ) -> impl Iterator<Item = &'a Version> {
         let of_page = |page: PageAddress| {
             let table = self.table(page)?;
-            cache.versions().of(table, page.page)
+            cache.versions.of(table, page.page)
         };
         let changed = self.pages.pages.iter().map(|it| it.address);
         let wholes = self.pages.wholes.iter().map(|it| it.0);

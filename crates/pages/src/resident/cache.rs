@@ -44,7 +44,8 @@ pub struct PageCache {
     pub(super) eviction: Mutex<Eviction>,
     /// Pages that are being brought in.
     pub(super) flights: Flights,
-    versions: Versions,
+    /// The versions of all pages.
+    pub versions: Versions,
     parked: ParkedBytes,
 }
 
@@ -175,12 +176,6 @@ impl PageCache {
     #[inline]
     pub fn is_resident(&self, table: &PageTable, page: u32) -> bool {
         self.resident_frame(table, page).is_some()
-    }
-
-    /// The versions of all pages.
-    #[inline]
-    pub fn versions(&self) -> &Versions {
-        &self.versions
     }
 }
 

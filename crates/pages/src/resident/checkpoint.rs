@@ -155,7 +155,7 @@ impl Publication<'_> {
     }
 
     fn wait_for_checkpoint(&mut self, table: &Arc<PageTable>, page: u32, need: Need) {
-        table.dirty().fetch_add(1, Ordering::AcqRel);
+        table.dirty.fetch_add(1, Ordering::AcqRel);
         let queue = match need {
             Need::Changed | Need::Gone => {
                 let dirty_pages = &self.checkpointer.dirty_pages;

@@ -13,7 +13,8 @@ pub struct PageGeometry {
     pages: u32,
     /// How many there may have been, or may come to be.
     most_pages: u32,
-    splits: bool,
+    /// Whether pages come and go.
+    pub(super) splits: bool,
     page_bytes: u32,
     width: SlotWidth,
     /// Places of a page that counters are named by.
@@ -98,12 +99,6 @@ impl PageGeometry {
         words * u32::from(self.width.slots_per_word()) + 8 * rest / u32::from(self.width.bits())
     }
 
-    /// Whether pages come and go.
-    #[inline]
-    pub fn splits(&self) -> bool {
-        self.splits
-    }
-
     /// Whether an entry of the redo log makes sense for such pages, which may
     /// have been more or fewer when it was written.
     pub fn fits(&self, write: &RedoWrite<'_>) -> bool {
@@ -116,7 +111,7 @@ impl PageGeometry {
                         && write.slot < self.slots_per_page()
                 }
                 RedoWrite::Counter(write) => self.has_class(CounterKey(write.key)),
-                RedoWrite::Whole(_) | RedoWrite::Dropped(_) => self.splits(),
+                RedoWrite::Whole(_) | RedoWrite::Dropped(_) => self.splits,
             }
     }
 

@@ -40,7 +40,8 @@ pub struct PageTable {
     resident: AtomicU32,
     /// Of the counters of its resident pages.
     pub(super) counter_bytes: AtomicU64,
-    dirty: AtomicU32,
+    /// Pages that wait for a checkpoint, parked ones among them.
+    pub dirty: AtomicU32,
     /// What changed in its pages since they were stored.
     pub(super) parked: ParkedPages,
     /// Of the leaves whose numbers, within the table, have no bit from this one
@@ -81,7 +82,7 @@ impl PageTable {
         let pages = geometry.pages();
         // Sized to be full, unless more may come.
         let leaves = (pages as usize).div_ceil(LEAF_PAGES);
-        let first_leaves = match geometry.splits() {
+        let first_leaves = match geometry.splits {
             true => leaves.next_power_of_two(),
             false => leaves,
         };
@@ -170,12 +171,6 @@ impl PageTable {
         self.resident.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Pages that wait for a checkpoint, parked ones among them.
-    #[inline]
-    pub fn dirty(&self) -> &AtomicU32 {
-        &self.dirty
-    }
-
     /// A page as it is, from its stored image, which nobody replaces meanwhile: what is
     /// parked of it lies on top, in `slots`, if there is any.
     fn with_parked<'a>(
@@ -231,7 +226,7 @@ impl PageTable {
         let above = number >> self.first_bits;
         let (parts_of, within) = match above {
             0 => (&self.first, number as usize),
-            _ if !self.geometry.splits() => return None,
+            _ if !self.geometry.splits => return None,
             _ => {
                 let count = NUMBER_BITS - self.first_bits;
                 let segments = || (0..count).map(|_| Segment::new()).collect();

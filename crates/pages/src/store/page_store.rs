@@ -65,7 +65,8 @@ pub struct PageStore {
     removing: Mutex<()>,
     /// Pages asked for, for `/metrics`.
     pages_read: Option<IntCounter>,
-    pending: Arc<Pending>,
+    /// What the disk has been asked and has not answered yet.
+    pub pending: Pending,
     /// Up to where the past of lanes was removed since the start.
     past_removed: Mutex<HashMap<u32, u64>>,
     /// Bytes of staged pages since the disk was last forced to take them.
@@ -90,7 +91,7 @@ impl PageStore {
             reserving: Mutex::new(()),
             removing: Mutex::new(()),
             pages_read: None,
-            pending: Arc::default(),
+            pending: Pending::default(),
             past_removed: Mutex::default(),
             unforced: Mutex::default(),
         })
@@ -100,11 +101,6 @@ impl PageStore {
     pub fn counting_in(mut self, pages_read: IntCounter) -> PageStore {
         self.pages_read = Some(pages_read);
         self
-    }
-
-    /// What the disk has been asked and has not answered yet.
-    pub fn pending(&self) -> &Arc<Pending> {
-        &self.pending
     }
 
     /// Writes one commit. One write, at most one forced write to the disk.

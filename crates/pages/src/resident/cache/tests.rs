@@ -64,7 +64,7 @@ fn an_image_from_before_a_change_without_a_frame_is_not_installed() {
         slots: 1,
     };
     let change = |page| {
-        let version = cache.versions().of(&table, page).unwrap();
+        let version = cache.versions.of(&table, page).unwrap();
         let park = || {
             let changed = || Changed::in_part(false, &[word(page)], &[]);
             assert!(matches!(
@@ -85,7 +85,7 @@ fn an_image_from_before_a_change_without_a_frame_is_not_installed() {
     assert!(install(1, of_second).is_ok());
     assert!(install(0, cache.as_of(&table, 0)).is_ok());
     // During a change nobody knows.
-    let version = cache.versions().of(&table, 2).unwrap();
+    let version = cache.versions.of(&table, 2).unwrap();
     Version::change(
         || [version].into_iter(),
         || {
@@ -277,7 +277,7 @@ fn an_image_of_a_page_that_was_dropped_since_is_not_installed_as_the_one_that_ca
     let table = Arc::new(PageTable::new(FilterId(7), Ordinal(0), &geometry));
     let nothing = PageImage::default();
     let publish = |pages: u32, changed: u32| {
-        let version = cache.versions().of(&table, changed).unwrap();
+        let version = cache.versions.of(&table, changed).unwrap();
         Version::change(|| [version].into_iter(), || table.set_pages(pages));
     };
     let [last, other] = [3, 2].map(|page| cache.as_of(&table, page));

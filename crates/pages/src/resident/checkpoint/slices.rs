@@ -430,7 +430,7 @@ impl Checkpointer {
     /// A need of a page is seen to.
     fn count_done(&self, page: &DirtyPage) {
         let table: &PageTable = &page.table;
-        table.dirty().fetch_sub(1, Ordering::AcqRel);
+        table.dirty.fetch_sub(1, Ordering::AcqRel);
         if page.need != Need::Parked {
             self.note_dirty_frames(-1);
         }

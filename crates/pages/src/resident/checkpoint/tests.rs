@@ -201,7 +201,7 @@ impl World {
         move || {
             let sequence = checkpointer.begin_commit(0);
             checkpointer.publish(0, sequence, 8, |publication| {
-                let version = cache.versions().of(&table, page).unwrap();
+                let version = cache.versions.of(&table, page).unwrap();
                 Version::change(
                     || [version].into_iter(),
                     || match record {
@@ -581,7 +581,7 @@ fn run(seed: u64, max_log_bytes: u64) -> [u64; 3] {
     world.check_recovery(&[]);
     assert!(world.log.is_empty(), "{} records are left", world.log.len());
     assert_eq!(world.cache.parked_bytes(), 0);
-    assert_eq!(world.tables[0].dirty().load(Ordering::Relaxed), 0);
+    assert_eq!(world.tables[0].dirty.load(Ordering::Relaxed), 0);
     assert_eq!(world.metrics.dirty_pages.get(), 0);
     [
         world.metrics.parked_pages.get(),
