@@ -230,12 +230,12 @@ impl Engine {
         ));
         let share = options.key_share_percent;
         let lent = |name, bound| Resource::new(name, Kind::Lent, bound, share, &metrics);
-        let loader = Arc::new(Loader::new(
-            Arc::clone(&store),
-            Arc::clone(&cache),
-            Arc::clone(&checkpointer),
-            lent("pinned_pages", frames as u64 / 4),
-        ));
+        let loader = Arc::new(Loader {
+            store: Arc::clone(&store),
+            cache: Arc::clone(&cache),
+            checkpointer: Arc::clone(&checkpointer),
+            pinnable: lent("pinned_pages", frames as u64 / 4),
+        });
         let store_work = Arc::new(StoreWork::new(
             Arc::clone(&store),
             options.max_cold_read_bytes,

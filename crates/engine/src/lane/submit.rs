@@ -312,7 +312,7 @@ impl Submitter {
         pages: &BTreeSet<PageAddress>,
     ) -> Result<Pins> {
         self.check_pages(pages.len())?;
-        let (pinnable, wanted) = (self.loader.pinnable(), pages.len() as u64);
+        let (pinnable, wanted) = (&self.loader.pinnable, pages.len() as u64);
         let permit = self.store_work.wait(caller, pinnable, wanted).await?;
         let (loader, view) = (Arc::clone(&self.loader), filter.view.load_full());
         let pages: Vec<PageAddress> = pages.iter().copied().collect();

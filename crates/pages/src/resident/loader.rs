@@ -39,10 +39,15 @@ const STAYING_PART: usize = 8;
 
 /// Reads pages for readers and for commands.
 pub struct Loader {
-    store: Arc<PageStore>,
-    cache: Arc<PageCache>,
-    checkpointer: Arc<Checkpointer>,
-    pinnable: Resource<Arc<str>>,
+    /// Where it reads them.
+    pub store: Arc<PageStore>,
+    /// Where it brings them in.
+    pub cache: Arc<PageCache>,
+    /// What makes room for them.
+    pub checkpointer: Arc<Checkpointer>,
+    /// Pages that commands may pin, all together. Taken for all pages of a
+    /// command at once, so commands can't wait for each other in a circle.
+    pub pinnable: Resource<Arc<str>>,
 }
 
 /// Pages read for one request, beside the cache: they answer it even if the
@@ -120,27 +125,6 @@ impl Drop for Own<'_> {
 }
 
 impl Loader {
-    /// A loader that lets commands pin so many pages.
-    pub fn new(
-        store: Arc<PageStore>,
-        cache: Arc<PageCache>,
-        checkpointer: Arc<Checkpointer>,
-        pinnable: Resource<Arc<str>>,
-    ) -> Self {
-        Loader {
-            store,
-            cache,
-            checkpointer,
-            pinnable,
-        }
-    }
-
-    /// Pages that commands may pin, all together. Taken for all pages of a
-    /// command at once, so commands can't wait for each other in a circle.
-    pub fn pinnable(&self) -> &Resource<Arc<str>> {
-        &self.pinnable
-    }
-
     /// Reads the pages of several filters that are not resident, all of them
     /// in one batch. Blocks. Each filter occurs once, its pages ascend and are
     /// distinct.

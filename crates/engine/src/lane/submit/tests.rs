@@ -49,11 +49,8 @@ async fn counters_beside_pages_that_commands_hold_take_half_of_the_cache_at_most
         pages.map(|page| PageAddress { sub: 0, page }).collect()
     };
     let permit = |pages: usize| {
-        lanes
-            .loader
-            .pinnable()
-            .try_take(None, pages as u64)
-            .unwrap()
+        let pinnable = &lanes.loader.pinnable;
+        pinnable.try_take(None, pages as u64).unwrap()
     };
     let pin = |pages: Range<u32>| {
         let pages = addresses(pages);

@@ -154,12 +154,12 @@ impl World {
         let pinnable = Resource::new("pinned_pages", Kind::Lent, 64, 100, &metrics);
         let geometry = PageGeometry::fixed(PAGES, WIDTH);
         World {
-            loader: Arc::new(Loader::new(
-                Arc::clone(&store),
-                Arc::clone(&cache),
-                Arc::clone(&checkpointer),
+            loader: Arc::new(Loader {
+                store: Arc::clone(&store),
+                cache: Arc::clone(&cache),
+                checkpointer: Arc::clone(&checkpointer),
                 pinnable,
-            )),
+            }),
             tables: [Arc::new(PageTable::new(FilterId(7), Ordinal(0), &geometry))],
             memory,
             store,
@@ -299,7 +299,7 @@ impl World {
             return;
         }
         let address = PageAddress::new(0, page);
-        let permit = self.loader.pinnable().try_take(None, 1).unwrap();
+        let permit = self.loader.pinnable.try_take(None, 1).unwrap();
         let pins = self.loader.pin(&self.tables, &[address], permit).unwrap();
         let _pins = pins.unwrap();
         let table = Arc::clone(&self.tables[0]);
