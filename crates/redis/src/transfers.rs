@@ -56,7 +56,7 @@ pub(crate) struct Given {
 }
 
 /// A filter that is taken in.
-enum Loading {
+pub(crate) enum Loading {
     /// A part of it is being worked on.
     Busy,
     /// Its next part may come.
@@ -73,16 +73,6 @@ pub(crate) struct Load {
     /// Its place among those that are taken in.
     #[expect(dead_code, reason = "held only")]
     pub(crate) place: Held,
-}
-
-/// Whether a filter is being taken in.
-pub(crate) enum Found {
-    /// Here is what came of it; nobody else has it.
-    Load(Box<Load>),
-    /// A part of it is being worked on.
-    Busy,
-    /// It is not.
-    Nothing,
 }
 
 impl Transfers {
@@ -131,16 +121,12 @@ impl Transfers {
             && self.loads.lock().keys().any(|(_, loaded)| loaded == name)
     }
 
-    /// Notes that a part of a filter is being worked on.
-    pub(crate) fn take_load(&self, key: &TransferKey) -> Found {
+    /// Notes that a part of a filter is being worked on, and gives what came of it,
+    /// which nobody else has then. `None`: it is not being taken in.
+    pub(crate) fn take_load(&self, key: &TransferKey) -> Option<Loading> {
         let mut loads = self.loads.lock();
-        match loads.get_mut(key) {
-            None => Found::Nothing,
-            Some(loading) => match std::mem::replace(loading, Loading::Busy) {
-                Loading::Busy => Found::Busy,
-                Loading::Waits(load, _) => Found::Load(load),
-            },
-        }
+        let loading = loads.get_mut(key)?;
+        Some(std::mem::replace(loading, Loading::Busy))
     }
 
     /// Notes that the first part of a filter is being worked on; what came of it

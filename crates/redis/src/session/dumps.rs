@@ -11,7 +11,7 @@ use crate::engine::{
 use crate::protocol::batch::Words;
 use crate::protocol::number::integer;
 use crate::server::admission::throttle::paces;
-use crate::transfers::{Found, Given, Load, TransferKey};
+use crate::transfers::{Given, Load, Loading, TransferKey};
 use std::sync::Arc;
 
 const BAD_POSITION: &str = "Invalid position";
@@ -211,9 +211,9 @@ impl Session {
         let service = Arc::clone(&self.service);
         let transfers = &service.transfers;
         let mut load = match transfers.take_load(&key) {
-            Found::Load(load) => load,
-            Found::Busy => return Err(IS_LOADING.into()),
-            Found::Nothing => return self.load_into_live(name, end, data).await,
+            Some(Loading::Waits(load, _)) => load,
+            Some(Loading::Busy) => return Err(IS_LOADING.into()),
+            None => return self.load_into_live(name, end, data).await,
         };
         let came = load.came + data.len() as u64;
         if data.is_empty() || came != end {
