@@ -133,14 +133,9 @@ impl Transfers {
     /// before is forgotten. `false`: a part of it is being worked on already.
     pub(crate) fn begin_load(&self, key: &TransferKey) -> bool {
         let mut loads = self.loads.lock();
-        match loads.get(key) {
-            Some(Loading::Busy) => false,
-            _ => {
-                loads.insert(key.clone(), Loading::Busy);
-                self.loading.store(loads.len(), Ordering::Release);
-                true
-            }
-        }
+        let before = loads.insert(key.clone(), Loading::Busy);
+        self.loading.store(loads.len(), Ordering::Release);
+        !matches!(before, Some(Loading::Busy))
     }
 
     /// Waits for the next part of a filter.
