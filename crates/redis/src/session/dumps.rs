@@ -23,15 +23,6 @@ const FOREIGN: &str =
     "ERR the layout paged has no form in RedisBloom's format: use GET /filters/{key}/dump";
 
 impl Session {
-    /// # Errors
-    /// A filter is being taken in under this name.
-    pub(super) fn not_while_loading(&self, name: &FilterName) -> Result {
-        match self.service.transfers.is_loading(name) {
-            true => Err(IS_LOADING.into()),
-            false => Ok(()),
-        }
-    }
-
     fn transfer_key(&self, name: &FilterName) -> TransferKey {
         (self.caller().key, name.clone())
     }

@@ -2,7 +2,7 @@
 
 use super::failure::Result;
 use super::state::{Session, known_name, name_of};
-use crate::commands::errors::{self, NOT_FOUND, SYNTAX};
+use crate::commands::errors::{self, IS_LOADING, NOT_FOUND, SYNTAX};
 use crate::commands::glob::Pattern;
 use crate::commands::keyspace::{self, TYPE};
 use crate::commands::table::{Keys, Spec, Verb};
@@ -85,7 +85,9 @@ impl Session {
 
     async fn reserve(&mut self, words: Words<'_>, wanted: NewFilter) -> Result {
         let name = name_of(words.get(1))?;
-        self.not_while_loading(&name)?;
+        if self.service.transfers.is_loading(&name) {
+            return Err(IS_LOADING.into());
+        }
         let created = self.engine()?.create_filter(&name, &wanted, None).await;
         match created.map(|created| created.answer) {
             Ok(Created::New(_)) => self.replies.ok(),
