@@ -96,20 +96,16 @@ fn statuses(words: &[&str], replies: &mut Replies) {
 }
 
 fn flags(spec: &Spec) -> Vec<&'static str> {
-    let access = match (spec.group, spec.scope) {
+    match (spec.group, spec.scope) {
         (Group::Connection | Group::Transactions | Group::Cluster, _) => {
-            return vec!["noscript", "loading", "stale", "fast"];
+            vec!["noscript", "loading", "stale", "fast"]
         }
-        (Group::Server, Scope::Read) => return vec!["loading", "stale"],
-        (Group::Cuckoo | Group::Bloom | Group::Generic, Scope::Read) => "readonly",
-        (_, Scope::Write | Scope::Admin) => "write",
-    };
-    match spec.group {
-        Group::Cuckoo | Group::Bloom if spec.scope == Scope::Write => {
-            vec![access, "denyoom", "module"]
-        }
-        Group::Cuckoo | Group::Bloom => vec![access, "module"],
-        _ => vec![access],
+        (Group::Server, Scope::Read) => vec!["loading", "stale"],
+        (Group::Generic, Scope::Read) => vec!["readonly"],
+        (Group::Server | Group::Generic, _) => vec!["write"],
+        (Group::Cuckoo | Group::Bloom, Scope::Read) => vec!["readonly", "module"],
+        (Group::Cuckoo | Group::Bloom, Scope::Write) => vec!["write", "denyoom", "module"],
+        (Group::Cuckoo | Group::Bloom, Scope::Admin) => vec!["write", "module"],
     }
 }
 
@@ -162,13 +158,9 @@ impl Argument<'_> {
             Some("key") => "key",
             Some(_) => "string",
         };
-        let flags: Vec<&str> = [
-            self.is_optional.then_some("optional"),
-            self.is_repeated.then_some("multiple"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let optional = self.is_optional.then_some("optional");
+        let repeated = self.is_repeated.then_some("multiple");
+        let flags: Vec<&str> = optional.into_iter().chain(repeated).collect();
         replies.map(2 + usize::from(self.token.is_some()) + usize::from(!flags.is_empty()));
         replies.bulks(["name", &name.to_ascii_lowercase(), "type", kind]);
         if let Some(token) = self.token {
@@ -191,10 +183,8 @@ fn arguments(text: &str) -> Vec<Argument<'_>> {
         is_optional |= word.starts_with('[');
         let is_last = word.ends_with(']') || !is_optional;
         let word = word.trim_matches(['[', ']']);
-        let (word, is_repeated) = match word.strip_suffix('*') {
-            Some(word) => (word, true),
-            None => (word, false),
-        };
+        let is_repeated = word.ends_with('*');
+        let word = word.strip_suffix('*').unwrap_or(word);
         let is_token = word.bytes().all(|byte| byte.is_ascii_uppercase());
         if is_token && !(is_optional && is_last) {
             token = Some(word);
