@@ -50,11 +50,16 @@ pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>) {
             return ControlFlow::Continue(LOOK_EVERY);
         }
         let now_ms = state.clock.now_ms();
-        let before = damaged;
         match remove_due(state, from_ms, now_ms, staying) {
             Ok(looked) => {
-                (damaged, staying) = (looked.damaged, looked.staying());
-                looked.report(before);
+                // What was damaged before has been said.
+                if let Some(error) = &looked.error
+                    && looked.damaged > damaged
+                {
+                    tracing::error!(%error, damaged = looked.damaged, "some of what has ended can't be removed, because it is damaged; the rest is");
+                }
+                // All that stays is found by the next look again.
+                (damaged, staying) = (looked.damaged, looked.damaged + looked.others);
                 if !looked.is_through {
                     return ControlFlow::Continue(PAUSE);
                 }
@@ -104,24 +109,9 @@ struct Looked {
 }
 
 impl Looked {
-    /// Entries that the next look will find again.
-    fn staying(&self) -> usize {
-        self.damaged + self.others
-    }
-
     fn damaged(&mut self, error: EngineError) {
         self.damaged += 1;
         self.error = Some(error);
-    }
-
-    /// Says what is damaged if it was not said before.
-    fn report(&self, before: usize) {
-        if let Some(error) = &self.error
-            && self.damaged > before
-        {
-            let damaged = self.damaged;
-            tracing::error!(%error, damaged, "some of what has ended can't be removed, because it is damaged; the rest is");
-        }
     }
 }
 
