@@ -221,24 +221,6 @@ pub struct FilterSummary {
     pub expiry: Option<Expiry>,
 }
 
-impl FilterSummary {
-    /// Of a filter as of a moment.
-    pub(super) fn of(name: FilterName, chain: &Chain, expiry: Option<Expiry>) -> FilterSummary {
-        FilterSummary {
-            name,
-            params: chain.params().clone(),
-            items: chain.items(),
-            slot_bytes: chain.slot_bytes(),
-            sub_filters: chain.sub_filter_count(),
-            load: chain.load(),
-            expected_false_positive_rate: chain.false_positive_rate(),
-            keeps_promise: chain.keeps_promise(),
-            created_at_ms: chain.created_at_ms(),
-            expiry,
-        }
-    }
-}
-
 /// What a filter is to be.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewFilter {

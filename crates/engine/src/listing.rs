@@ -47,11 +47,19 @@ pub(super) fn page_of(
                     return Ok(page);
                 }
                 let chain = decode(stored.id, &stored.meta)?;
-                page.filters.push(FilterSummary::of(
-                    name.clone(),
-                    &chain.as_of(now_ms),
-                    stored.expiry,
-                ));
+                let chain = chain.as_of(now_ms);
+                page.filters.push(FilterSummary {
+                    name: name.clone(),
+                    params: chain.params().clone(),
+                    items: chain.items(),
+                    slot_bytes: chain.slot_bytes(),
+                    sub_filters: chain.sub_filter_count(),
+                    load: chain.load(),
+                    expected_false_positive_rate: chain.false_positive_rate(),
+                    keeps_promise: chain.keeps_promise(),
+                    created_at_ms: chain.created_at_ms(),
+                    expiry: stored.expiry,
+                });
             }
             last = Some(name);
         }
