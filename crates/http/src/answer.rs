@@ -51,14 +51,6 @@ impl Format {
     }
 }
 
-/// What is said about the values of items.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Listed {
-    #[default]
-    Values,
-    WithCopies,
-}
-
 /// What is said about one item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {

@@ -24,7 +24,7 @@ pub(crate) fn value_lists(
     format: Format,
     listed: &Listed,
     blanks: &[usize],
-    with: super::Listed,
+    with_copies: bool,
 ) -> Response {
     let mut body = Vec::new();
     let value = |body: &mut Vec<u8>, it: &ValueCopies| {
@@ -37,7 +37,7 @@ pub(crate) fn value_lists(
     }
     body.extend_from_slice(br#"{"results":"#);
     put_json(&mut body, lists, blanks, value);
-    if with == super::Listed::WithCopies {
+    if with_copies {
         body.extend_from_slice(br#","counts":"#);
         put_json(&mut body, lists, blanks, |body, it| {
             put_number(body, it.copies);

@@ -145,6 +145,6 @@ pub(crate) async fn query_values(
         .values(&name, &batch.items, gathered)
         .await?;
     let write =
-        move |listed: &Listed| value_lists(batch.format, listed, &batch.blanks, batch.listed);
+        move |listed: &Listed| value_lists(batch.format, listed, &batch.blanks, batch.with_copies);
     written(&app, &principal, deadline, listed, write).await
 }

@@ -12,7 +12,6 @@ use super::{
     Batch, BatchKind, Encoding, Refusals, decode_base64, given, json_error, lookup, new_filter,
     pointer, string, too_long,
 };
-use crate::answer::Listed;
 use crate::bounds::MAX_ITEM_BYTES;
 use crate::engine::{AddMode, ItemBatch, LookupFilters, LookupMode};
 use crate::problem::{FieldError, FieldPlace, HttpError, Result};
@@ -145,12 +144,7 @@ impl BatchBody {
                 let text = string(value).as_deref().and_then(Encoding::parse);
                 self.encoding = text.ok_or_else(|| refuse(&Encoding::names()))?;
             }
-            BatchField::Counts => {
-                self.batch.listed = match flag()? {
-                    true => Listed::WithCopies,
-                    false => Listed::Values,
-                };
-            }
+            BatchField::Counts => self.batch.with_copies = flag()?,
             BatchField::WithinSeconds => {
                 let seconds = whole(value.get()).ok_or_else(|| refuse(SECONDS))?;
                 self.batch.within_seconds = Some(seconds);

@@ -55,7 +55,7 @@ pub(crate) use lookup::merged;
 use places::{Refusals, given, pointer, string};
 use visitors::kind_of;
 
-use super::answer::{Format, Listed};
+use super::answer::Format;
 use super::bounds::MAX_ITEM_BYTES;
 use super::problem::{FieldPlace, HttpError, Result};
 use crate::engine::{
@@ -95,7 +95,8 @@ pub(crate) struct Batch {
     pub(crate) options: AddOptions,
     pub(crate) options_in: OptionsIn,
     pub(crate) lookup: LookupOptions,
-    pub(crate) listed: Listed,
+    /// Whether a list of values says how many copies there are of each.
+    pub(crate) with_copies: bool,
     /// How far a question goes back, in seconds.
     pub(crate) within_seconds: Option<u64>,
     /// What makes a change the same as one sent before.
