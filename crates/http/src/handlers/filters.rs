@@ -20,7 +20,7 @@ use crate::time::rfc3339_ms;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::header::IF_NONE_MATCH;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use std::sync::Arc;
@@ -136,7 +136,8 @@ pub(crate) fn list_example() -> serde_json::Value {
 
 /// `PUT /filters/{key}`.
 pub(crate) async fn put_filter(Target(engine, name): Target, sent: Sent) -> Result {
-    let only_new = wants_only_new(sent.request.headers());
+    let mut conditions = sent.request.headers().get_all(IF_NONE_MATCH).iter();
+    let only_new = conditions.any(|it| it.as_bytes().trim_ascii() == b"*");
     let (mut wanted, key) = sent.fields().await?;
     wanted.must_be_new = only_new;
     let answered = engine.create_filter(&name, &wanted, key).await?;
@@ -156,13 +157,6 @@ pub(crate) async fn put_filter(Target(engine, name): Target, sent: Sent) -> Resu
         }
     };
     Ok(marked(&answered, response))
-}
-
-fn wants_only_new(headers: &HeaderMap) -> bool {
-    headers
-        .get_all(IF_NONE_MATCH)
-        .iter()
-        .any(|value| value.as_bytes().trim_ascii() == b"*")
 }
 
 /// `GET /filters`.
