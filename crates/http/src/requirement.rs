@@ -46,12 +46,6 @@ impl RouteRequirement {
         self
     }
 
-    /// It hands out what has the secret key of a filter's hash.
-    pub(crate) const fn exporting(mut self) -> RouteRequirement {
-        self.exports = true;
-        self
-    }
-
     /// It answers about the filters of the caller's prefix alone, or about none.
     pub(crate) const fn narrowed(mut self) -> RouteRequirement {
         self.resource = ResourceScope::Narrowed;

@@ -94,7 +94,7 @@ fn with_filters(table: RouteTable) -> RouteTable {
         .route(DELETE, "/filters/{key}", ADMIN.audited("delete_filter"), filters::delete_filter)
         .route(GET, "/filters/{key}/history", READ, history::get_filter_history)
         .route(POST, "/preview", READ.narrowed(), preview::preview_filter)
-        .route(GET, "/filters/{key}/dump", READ.exporting(), dumps::dump_filter)
+        .route(GET, "/filters/{key}/dump", RouteRequirement { exports: true, ..READ }, dumps::dump_filter)
         .route(PUT, "/filters/{key}/dump", WRITE.audited("restore_filter"), dumps::restore_filter)
         .route(POST, "/filters/{key}/merge", WRITE.audited("merge_filter"), merge::merge_filter)
         .route(POST, "/filters/{key}/compact", ADMIN.audited("compact_filter"), compaction::compact_filter)
