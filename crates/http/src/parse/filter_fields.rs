@@ -213,19 +213,14 @@ impl FilterField {
     }
 }
 
-/// An integer that is not negative.
+/// An integer that is not negative. It may be written with a fraction of zero or with
+/// an exponent, as some languages write large ones: `1e6` is as good as `1000000`.
 pub(super) fn whole_number(text: &str) -> Option<u64> {
-    match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => text.parse().ok(),
-        false => whole(text),
-    }
-}
-
-/// An integer that is written with a fraction of zero or with an exponent, as
-/// some languages write large ones: `1e6` is as good as `1000000`.
-fn whole(text: &str) -> Option<u64> {
     /// Up to here each integer has a double of its own.
     const LARGEST: f64 = 9_007_199_254_740_992.0;
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok();
+    }
     let number: f64 = serde_json::from_str(text).ok()?;
     let is_whole = number.fract() == 0.0 && (0.0..=LARGEST).contains(&number);
     is_whole.then_some(number as u64)
