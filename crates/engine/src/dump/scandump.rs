@@ -46,12 +46,9 @@ impl Header {
     /// Reads the first chunk.
     ///
     /// # Errors
-    /// It is none, or describes what can't be.
-    pub fn parse(chunk: &[u8]) -> Result<Header, DumpError> {
-        if chunk.len() != HEADER_BYTES {
-            return Err(DumpError::corrupt("its first chunk has not 38 bytes"));
-        }
-        let mut rest = chunk;
+    /// It describes what can't be.
+    pub fn parse(chunk: &[u8; HEADER_BYTES]) -> Result<Header, DumpError> {
+        let mut rest = chunk.as_slice();
         let header = Header {
             items: rest.get_u64_le(),
             buckets: rest.get_u64_le(),

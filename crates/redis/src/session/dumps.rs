@@ -151,10 +151,8 @@ impl Session {
         if refused?.is_some() {
             return Err(ITEM_EXISTS.into());
         }
-        if data.len() != HEADER_BYTES {
-            return Err("Invalid header".into());
-        }
-        let header = Header::parse(data).map_err(|_| NOT_CREATED)?;
+        let chunk: &[u8; HEADER_BYTES] = data.try_into().map_err(|_| "Invalid header")?;
+        let header = Header::parse(chunk).map_err(|_| NOT_CREATED)?;
         let service = Arc::clone(&self.service);
         let transfers = &service.transfers;
         if !transfers.begin_load(&key) {
