@@ -87,7 +87,8 @@ impl Header {
 /// Reads the frames: first the description, then the slots as one stream.
 pub struct ChunkReader<R> {
     source: R,
-    header: Header,
+    /// The description.
+    pub header: Header,
     /// Bytes of slots that came so far.
     slots: u64,
     /// Bytes of the chunk that are still to come.
@@ -118,11 +119,6 @@ impl<R: Read> ChunkReader<R> {
             left: 0,
             failed: None,
         })
-    }
-
-    /// The description.
-    pub fn header(&self) -> Header {
-        self.header
     }
 
     /// Fills `slots` with the next slots.

@@ -132,7 +132,7 @@ impl Intake {
     /// Anything that contradicts itself, or can't be a filter here.
     pub fn redisbloom(self, source: impl Read) -> Result<StagedFilter, RestoreError> {
         let mut reader = ChunkReader::open(source)?;
-        let mut foreign = self.foreign(reader.header())?;
+        let mut foreign = self.foreign(reader.header)?;
         let mut slots = vec![0; SLICE_BYTES];
         while foreign.missing() > 0 {
             let most = usize::try_from(foreign.missing()).unwrap_or(SLICE_BYTES);

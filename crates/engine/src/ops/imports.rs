@@ -101,7 +101,8 @@ pub struct Import {
     run: Arc<ImportRun>,
     name: FilterName,
     filter: FilterId,
-    codec: EntryCodec,
+    /// What makes values of its filter of what its lines have beside their items.
+    pub codec: EntryCodec,
     mode: AddMode,
     recorded: Option<SideRecord>,
     progress: ImportProgress,
@@ -235,11 +236,6 @@ impl Import {
     /// How far it came.
     pub fn progress(&self) -> &ImportProgress {
         &self.progress
-    }
-
-    /// What makes values of its filter of what its lines have beside their items.
-    pub fn codec(&self) -> &EntryCodec {
-        &self.codec
     }
 
     /// From now on nothing waits longer than that: what is not being written by
