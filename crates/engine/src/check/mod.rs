@@ -144,9 +144,12 @@ pub fn inspect(store: &PageStore, inspector: &mut dyn Inspector) -> Findings {
             return findings;
         }
     }
-    let outcome = check_log(store, &mut findings.records)
-        // Without all of the log nobody knows what is in the pages.
-        .and_then(|()| check_pages(store, &mut findings, inspector));
+    let read = store.replay(&mut |sequence, record| {
+        findings.records += 1;
+        redo::check(record).map_err(|error| error.in_record(sequence))
+    });
+    // Without all of the log nobody knows what is in the pages.
+    let outcome = read.and_then(|()| check_pages(store, &mut findings, inspector));
     fault(inspector, outcome);
     findings
 }
@@ -197,13 +200,6 @@ fn check_pages(
         from = compared.next;
     }
     Ok(())
-}
-
-fn check_log(store: &PageStore, records: &mut u64) -> Result {
-    store.replay(&mut |sequence, record| {
-        *records += 1;
-        redo::check(record).map_err(|error| error.in_record(sequence))
-    })
 }
 
 /// Sees that each name leads to a filter that has it.
