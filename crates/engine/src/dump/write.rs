@@ -132,24 +132,15 @@ pub(crate) fn write(
 }
 
 /// Why nothing more is written.
+#[derive(Debug, thiserror::Error)]
 enum Ended {
-    /// All that was wanted is, or nobody takes it any more.
+    #[error("all that was wanted is written, or nobody takes it any more")]
     Enough,
-    Failed(StoreError),
+    #[error(transparent)]
+    Failed(#[from] StoreError),
     /// The filter is not as it says.
-    Contradicts(FileError),
-}
-
-impl From<StoreError> for Ended {
-    fn from(error: StoreError) -> Ended {
-        Ended::Failed(error)
-    }
-}
-
-impl From<FileError> for Ended {
-    fn from(error: FileError) -> Ended {
-        Ended::Contradicts(error)
-    }
+    #[error(transparent)]
+    Contradicts(#[from] FileError),
 }
 
 type Put = Result<(), Ended>;
