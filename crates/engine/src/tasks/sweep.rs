@@ -7,8 +7,7 @@
 //! time, each time by a command in the filter's lane that says what time it is.
 
 use crate::caller::SERVER;
-use crate::chain::meta::Chain;
-use crate::chain::meta::Table;
+use crate::chain::meta::{Chain, Table};
 use crate::error::{EngineError, Result};
 use crate::filters::OpenFilter;
 use crate::lane::command::{Command, Outcome};
