@@ -126,9 +126,9 @@ impl Server {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             operations = Some(listener.local_addr().unwrap());
             endpoints.push(Endpoint {
+                listener,
                 role: ListenerRole::Operations,
                 tls: setup.operations_tls,
-                ..Endpoint::from(listener)
             });
         }
         let (stop, stopped) = oneshot::channel::<()>();

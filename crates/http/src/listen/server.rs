@@ -32,16 +32,6 @@ pub struct Endpoint {
     pub tls: Option<Arc<Tls>>,
 }
 
-impl From<TcpListener> for Endpoint {
-    fn from(listener: TcpListener) -> Endpoint {
-        Endpoint {
-            listener,
-            role: ListenerRole::All,
-            tls: None,
-        }
-    }
-}
-
 /// Serves on all of them until `stop` resolves and the requests then under way
 /// are answered or their time is up. Returns how many connections were cut off.
 pub async fn serve(
