@@ -65,10 +65,8 @@ impl<'a> Query<'a> {
 
     /// The bytes of a parameter.
     pub(crate) fn bytes(&self, name: &str) -> Option<&[u8]> {
-        self.0
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| value.as_ref())
+        let (_, value) = self.0.iter().find(|(known, _)| *known == name)?;
+        Some(value.as_ref())
     }
 
     /// A parameter as text.
@@ -76,14 +74,11 @@ impl<'a> Query<'a> {
     /// # Errors
     /// It is not UTF-8.
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<&str>> {
-        self.bytes(name)
-            .map(|bytes| {
-                std::str::from_utf8(bytes).map_err(|_| HttpError::MalformedQuery {
-                    parameter: name.to_owned(),
-                    reason: "is not UTF-8",
-                })
-            })
-            .transpose()
+        let text = self.bytes(name).map(std::str::from_utf8).transpose();
+        text.map_err(|_| HttpError::MalformedQuery {
+            parameter: name.to_owned(),
+            reason: "is not UTF-8",
+        })
     }
 
     /// What `read` makes of a parameter; `None`: it is left out.
