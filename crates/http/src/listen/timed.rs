@@ -219,11 +219,8 @@ impl<S> TimedStream<S> {
     ) -> Poll<io::Result<T>> {
         if let Poll::Ready(outcome) = &written {
             let bytes = outcome.as_ref().map_or(0, bytes_of);
-            let mut waited = Duration::ZERO;
-            if let Some((_, since)) = self.writing.take() {
-                waited = since.elapsed();
-            }
-            self.patience.note(waited, bytes);
+            let waited = self.writing.take().map(|(_, since)| since.elapsed());
+            self.patience.note(waited.unwrap_or_default(), bytes);
             return written;
         }
         let left = self.patience.left();
