@@ -172,11 +172,6 @@ fn over_columns(database: &DB, property: &PropName) -> u64 {
     Column::ALL
         .iter()
         .filter_map(|column| database.cf_handle(column.name()))
-        .filter_map(|column| {
-            database
-                .property_int_value_cf(column, property)
-                .ok()
-                .flatten()
-        })
+        .filter_map(|column| database.property_int_value_cf(column, property).ok()?)
         .sum()
 }
