@@ -101,7 +101,12 @@ pub(super) async fn forward(
         until,
     };
     let answer = cluster.forward(address, forwarded, overdue).await?;
-    let mut response = head_of(&answer);
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = answer.status();
+    *response.headers_mut() = without_those_of_a_connection(answer.headers());
+    // It is the request's own, as the outermost layer has it.
+    response.headers_mut().remove(REQUEST_ID);
+    response.extensions_mut().insert(IsForwarded);
     if answer.status() != StatusCode::SERVICE_UNAVAILABLE {
         *response.body_mut() = Body::from_stream(answer.bytes_stream());
         return Ok((response, None));
@@ -121,18 +126,6 @@ fn streamed(body: Body, sent: oneshot::Sender<()>, passed: Arc<AtomicU64>) -> re
         passed.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     });
     reqwest::Body::wrap_stream(body)
-}
-
-/// The answer of another pod, still without its body.
-fn head_of(answer: &reqwest::Response) -> Response {
-    let mut headers = without_those_of_a_connection(answer.headers());
-    // It is the request's own, as the outermost layer has it.
-    headers.remove(REQUEST_ID);
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = answer.status();
-    *response.headers_mut() = headers;
-    response.extensions_mut().insert(IsForwarded);
-    response
 }
 
 fn without_those_of_a_connection(headers: &HeaderMap) -> HeaderMap {
