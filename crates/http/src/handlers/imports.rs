@@ -235,7 +235,10 @@ async fn take_in(
             caller.outlives(std::future::ready(())).await?;
         }
         if Instant::now() >= ends {
-            return Err(overdue(app, import, feed).await);
+            // Its client goes on behind the lines that came.
+            commit(app, import, feed).await?;
+            let seconds = app.admission.limits.import_timeout.as_secs();
+            return Err(HttpError::ImportTimeout { seconds });
         }
         // The next piece may be there already, and so on for megabytes.
         tokio::task::yield_now().await;
@@ -265,13 +268,6 @@ async fn commit(app: &App, import: &mut Import, feed: &mut LineFeed) -> Result<(
     // The stream takes as long as it likes, each commit of it no longer than a request.
     import.set_deadline(Deadline::from_now(&app.admission.limits).0);
     import.commit(&feed.take()).await.map_err(HttpError::Import)
-}
-
-/// Commits the lines that came; its client goes on behind them.
-async fn overdue(app: &App, import: &mut Import, feed: &mut LineFeed) -> HttpError {
-    let seconds = app.admission.limits.import_timeout.as_secs();
-    let committed = commit(app, import, feed).await;
-    committed.map_or_else(|error| error, |()| HttpError::ImportTimeout { seconds })
 }
 
 /// The next piece of the body, or an empty one when its time is up; `None` at
