@@ -32,11 +32,11 @@ pub(crate) async fn look_up_items(
     sent: Sent,
 ) -> Result {
     let mut batch = sent.batch(BatchKind::Lookup).await?;
-    let Some(filters) = batch.lookup.filters.take() else {
+    let Some(filters) = batch.looked_up_in.take() else {
         let cause = "a lookup without filters was let through";
         return Err(HttpError::unanswerable(cause));
     };
-    let mode = batch.lookup.mode;
+    let mode = batch.lookup_mode;
     let most = app.admission.limits.max_lookup_filters;
     let filters = permitted(&principal, filters);
     let engine = engine.in_turn(batch.turn.take());

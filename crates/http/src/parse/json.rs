@@ -156,7 +156,7 @@ impl BatchBody {
             BatchField::Filters => self.look_up_in(field, lookup::named(value)?)?,
             BatchField::Prefix => self.look_up_in(field, lookup::prefix(value)?)?,
             BatchField::First => {
-                self.batch.lookup.mode = match flag()? {
+                self.batch.lookup_mode = match flag()? {
                     true => LookupMode::First,
                     false => LookupMode::All,
                 };
@@ -195,14 +195,14 @@ impl BatchBody {
     }
 
     fn look_up_in(&mut self, field: BatchField, filters: LookupFilters) -> Result<()> {
-        if self.batch.lookup.filters.is_some() {
+        if self.batch.looked_up_in.is_some() {
             return Err(HttpError::field(
                 pointer("", field.name()),
                 "given beside the other",
                 "one of filters and prefix",
             ));
         }
-        self.batch.lookup.filters = Some(filters);
+        self.batch.looked_up_in = Some(filters);
         Ok(())
     }
 }

@@ -102,17 +102,17 @@ mod tests {
     fn a_lookup_names_filters_or_a_prefix() {
         let batch = lookup(r#"{"items": ["a", 1], "filters": ["x", "b"], "first": true}"#).unwrap();
         assert_eq!(batch.items.len(), 2);
-        assert_eq!(batch.lookup.mode, LookupMode::First);
-        let Some(LookupFilters::Named(names)) = batch.lookup.filters else {
+        assert_eq!(batch.lookup_mode, LookupMode::First);
+        let Some(LookupFilters::Named(names)) = batch.looked_up_in else {
             panic!("no names");
         };
         let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
         assert_eq!(names, ["x", "b"]);
 
         let batch = lookup(r#"{"prefix": "", "items": [], "first": false}"#).unwrap();
-        assert_eq!(batch.lookup.mode, LookupMode::All);
+        assert_eq!(batch.lookup_mode, LookupMode::All);
         let prefix = LookupFilters::Prefix(String::new());
-        assert_eq!(batch.lookup.filters, Some(prefix));
+        assert_eq!(batch.looked_up_in, Some(prefix));
     }
 
     #[test]

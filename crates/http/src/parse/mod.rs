@@ -94,7 +94,9 @@ pub(crate) struct Batch {
     pub(crate) blanks: Vec<usize>,
     pub(crate) options: AddOptions,
     pub(crate) options_in: OptionsIn,
-    pub(crate) lookup: LookupOptions,
+    /// What a lookup asks. Always there in a batch for one.
+    pub(crate) looked_up_in: Option<LookupFilters>,
+    pub(crate) lookup_mode: LookupMode,
     /// Whether a list of values says how many copies there are of each.
     pub(crate) with_copies: bool,
     /// How far a question goes back, in seconds.
@@ -131,14 +133,6 @@ impl Batch {
         let columns = self.entries.iter().chain(&self.becomes);
         columns.map(Column::labels).sum()
     }
-}
-
-/// What a lookup asks beside its items.
-#[derive(Debug, Default)]
-pub(crate) struct LookupOptions {
-    /// Always there in a batch for a lookup.
-    pub(crate) filters: Option<LookupFilters>,
-    pub(crate) mode: LookupMode,
 }
 
 /// Where the options of a batch stand.
