@@ -209,7 +209,7 @@ impl Quota {
         owner: Option<&Arc<str>>,
         before: u64,
         after: u64,
-        reservation: Option<Reservation>,
+        mut reservation: Option<Reservation>,
     ) {
         if !self.is_bounded() {
             return;
@@ -219,7 +219,6 @@ impl Quota {
             keys.bytes.held.note(Some(owner), before, after);
             keys.filters.held.note(Some(owner), one(before), one(after));
         }
-        let mut reservation = reservation;
         let mut used = self.used.lock();
         // At once, so that it is never seen counted twice, or not at all.
         if let Some(reservation) = &mut reservation {
