@@ -91,16 +91,12 @@ pub(super) fn image(view: &FileView<Map>, at: PageAddress) -> Result<Option<Vec<
 }
 
 fn failed(error: io::Error) -> StoreError {
-    let (doing, is_full) = (
-        "keeping a dump that comes",
-        matches!(
-            error.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-        ),
-    );
-    let source = error.into();
-    match is_full {
-        true => StoreError::NoSpace { doing, source },
-        false => StoreError::Io { doing, source },
+    let doing = "keeping a dump that comes";
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::NoSpace {
+            doing,
+            source: error.into(),
+        },
+        _ => StoreError::io(doing, error),
     }
 }
