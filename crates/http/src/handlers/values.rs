@@ -4,7 +4,7 @@
 use super::items::{in_words, word};
 use crate::admission::deadline::Deadline;
 use crate::answer::{flags, value_lists, values_of_one};
-use crate::engine::{Entries, Listed, ReplaceResult, Replacements};
+use crate::engine::{Entries, Listed, ReplaceResult};
 use crate::extract::{Sent, Target, query_item};
 use crate::idempotency::marked;
 use crate::parse::{Batch, BatchKind};
@@ -56,12 +56,6 @@ fn needed(batch: &Batch) -> Result<Entries<'_>> {
     batch.entries().ok_or_else(none)
 }
 
-/// The same of entries with what they are to become.
-fn replacements(batch: &Batch) -> Result<Replacements<'_>> {
-    let none = || HttpError::unanswerable("a batch of replacements has no values");
-    batch.replacements().ok_or_else(none)
-}
-
 /// `POST /filters/{key}/values`.
 pub(crate) async fn add_values(Target(engine, name): Target, sent: Sent) -> Result {
     let mut batch = sent.batch(BatchKind::AddValues).await?;
@@ -93,8 +87,10 @@ pub(crate) async fn delete_values(Target(engine, name): Target, sent: Sent) -> R
 pub(crate) async fn replace_values(Target(engine, name): Target, sent: Sent) -> Result {
     let mut batch = sent.batch(BatchKind::ReplaceValues).await?;
     let key = batch.key.take();
+    let none = || HttpError::unanswerable("a batch of replacements has no values");
+    let entries = batch.replacements().ok_or_else(none)?;
     let answered = engine
-        .replace_values(&name, replacements(&batch)?, key)
+        .replace_values(&name, entries, key)
         .await
         .map_err(|error| batch.about_values(error))?;
     let word = |result: &ReplaceResult| match result {
