@@ -2,7 +2,7 @@
 
 use super::batches;
 use super::error::{FilterError, Result};
-use super::items::{Given, Line, Verdict, Work};
+use super::items::{Line, Verdict, Work};
 use super::options::{FilterCommand, Items};
 use super::table::Description;
 use crate::file::{FileError, FilterFile};
@@ -21,7 +21,7 @@ pub(super) fn run(
 ) -> Result<Verdict> {
     let line = |work| Line {
         work,
-        given: Given::Items,
+        entries: None,
         json,
     };
     match command {

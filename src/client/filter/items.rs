@@ -52,24 +52,16 @@ pub(super) enum Work<'a> {
     },
 }
 
-/// What is given for it.
-#[derive(Clone, Copy)]
-pub(super) enum Given<'a> {
-    Items,
-    /// Each item with a value or a row behind it.
-    Entries(Shape<'a>),
-}
-
 impl Work<'_> {
     /// The path, of a filter with this key.
-    fn path<'a>(self, key: &'a str, given: Given<'_>) -> Vec<&'a str> {
-        let below: &[&str] = match (self, given) {
-            (Work::Add { .. }, Given::Items) => &["items"],
-            (Work::Add { .. }, Given::Entries(_)) => &["values"],
+    fn path(self, key: &str, has_entries: bool) -> Vec<&str> {
+        let below: &[&str] = match (self, has_entries) {
+            (Work::Add { .. }, false) => &["items"],
+            (Work::Add { .. }, true) => &["values"],
             (Work::Exists { .. }, _) => &["exists"],
             (Work::Count, _) => &["count"],
-            (Work::Delete, Given::Items) => &["items", "delete"],
-            (Work::Delete, Given::Entries(_)) => &["values", "delete"],
+            (Work::Delete, false) => &["items", "delete"],
+            (Work::Delete, true) => &["values", "delete"],
             (Work::Replace, _) => &["values", "replace"],
             (Work::Values, _) => &["values", "query"],
             (Work::Lookup { .. }, _) => return vec!["lookup"],
@@ -188,13 +180,14 @@ impl ItemCommand<'_> {
 
     /// Sends a batch; `None` if the server wants smaller ones.
     async fn send(&self, items: &[Item]) -> Result<Option<Results>> {
-        let mut fields = match self.line.given {
-            Given::Items => batches::fields(items),
-            Given::Entries(shape) => shape.fields(items)?,
+        let mut fields = match self.line.entries {
+            None => batches::fields(items),
+            Some(shape) => shape.fields(items)?,
         };
         fields.extend(self.line.work.options());
         let body = Value::Object(fields).to_string();
-        let path = self.line.work.path(self.key, self.line.given);
+        let has_entries = self.line.entries.is_some();
+        let path = self.line.work.path(self.key, has_entries);
         let idempotency_key = fresh_key()?;
         let answer = self
             .server
@@ -224,7 +217,8 @@ impl ItemCommand<'_> {
 /// How a result and its item, which may be any bytes, are printed.
 pub(super) struct Line<'a> {
     pub(super) work: Work<'a>,
-    pub(super) given: Given<'a>,
+    /// How each item stands with a value or a row behind it; `None`: alone.
+    pub(super) entries: Option<Shape<'a>>,
     pub(super) json: bool,
 }
 
@@ -242,10 +236,7 @@ impl Line<'_> {
             out.write_all(item)?;
             return writeln!(out);
         }
-        let entry = match self.given {
-            Given::Items => None,
-            Given::Entries(shape) => shape.read(item),
-        };
+        let entry = self.entries.and_then(|shape| shape.read(item));
         let (item, mut line) = entry.unwrap_or((item, Map::new()));
         let (name, text) = match std::str::from_utf8(item) {
             Ok(text) => ("item", text.to_owned()),

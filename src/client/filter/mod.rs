@@ -27,7 +27,7 @@ use super::patience::{PatientRemote, fresh_key};
 use super::remote::{Remote, RemoteError};
 use entries::Shape;
 use error::Result;
-use items::{Given, ItemCommand, Line, Work};
+use items::{ItemCommand, Line, Work};
 use reqwest::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Map, Value, json};
@@ -137,7 +137,7 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
                 prefix: prefix.as_deref(),
                 first: *first,
             };
-            filters.work("", items, work, Given::Items, out).await
+            filters.work("", items, work, None, out).await
         }
         FilterCommand::Add { of, only_if_absent } => {
             let work = Work::Add {
@@ -163,12 +163,12 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
         FilterCommand::Count(of) => filters.items(of, Work::Count, out).await,
         FilterCommand::Delete(of) => filters.entries(of, Work::Delete, out).await,
         FilterCommand::Replace { of, attributes } => {
-            let given = Given::Entries(Shape {
+            let entries = Some(Shape {
                 attributes: attributes.as_ref().map(|it| it.0.as_slice()),
                 is_replacement: true,
             });
             filters
-                .work(of.key(), &of.items, Work::Replace, given, out)
+                .work(of.key(), &of.items, Work::Replace, entries, out)
                 .await
         }
         FilterCommand::Values(of) => filters.items(of, Work::Values, out).await,
@@ -270,20 +270,18 @@ impl Filters {
     }
 
     async fn items(&self, of: &Items, work: Work<'_>, out: &mut dyn Write) -> Result<Verdict> {
-        self.work(of.key(), &of.items, work, Given::Items, out)
-            .await
+        self.work(of.key(), &of.items, work, None, out).await
     }
 
     async fn entries(&self, of: &Entries, work: Work<'_>, out: &mut dyn Write) -> Result<Verdict> {
         let attributes = of.attributes.as_ref().map(|it| it.0.as_slice());
-        let given = match of.values || attributes.is_some() {
-            true => Given::Entries(Shape {
-                attributes,
-                is_replacement: false,
-            }),
-            false => Given::Items,
+        let shape = Shape {
+            attributes,
+            is_replacement: false,
         };
-        self.work(of.of.key(), &of.of.items, work, given, out).await
+        let entries = (of.values || attributes.is_some()).then_some(shape);
+        self.work(of.of.key(), &of.of.items, work, entries, out)
+            .await
     }
 
     async fn work(
@@ -291,7 +289,7 @@ impl Filters {
         key: &str,
         items: &[OsString],
         work: Work<'_>,
-        given: Given<'_>,
+        entries: Option<Shape<'_>>,
         out: &mut dyn Write,
     ) -> Result<Verdict> {
         let command = ItemCommand {
@@ -299,7 +297,7 @@ impl Filters {
             key,
             line: Line {
                 work,
-                given,
+                entries,
                 json: self.json,
             },
         };
