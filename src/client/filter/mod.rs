@@ -109,7 +109,8 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
         }
         FilterCommand::Info { key } => {
             let key = key.as_deref().unwrap_or_default();
-            filters.describe(key, out).await
+            let get = |remote: &Remote| remote.request(Method::GET, &["filters", key]);
+            filters.show(&filters.ask(get).await?, out)
         }
         FilterCommand::Rm { keys } => filters.remove(keys).await,
         FilterCommand::Expire { key, after } => {
@@ -248,13 +249,6 @@ impl Filters {
                 return Ok(Verdict::Yes);
             }
         }
-    }
-
-    async fn describe(&self, key: &str, out: &mut dyn Write) -> Result<Verdict> {
-        let answer = self
-            .ask(|remote| remote.request(Method::GET, &["filters", key]))
-            .await?;
-        self.show(&answer, out)
     }
 
     async fn remove(&self, keys: &[String]) -> Result<Verdict> {
