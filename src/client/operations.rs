@@ -72,14 +72,14 @@ pub async fn is_alive(server: &Remote) -> Result<(), ClientError> {
 /// it is gone.
 pub async fn back_up(server: &Remote) -> Result<CompleteBackup, ClientError> {
     let begun = ask(server, Method::POST, &["admin", "backups"], LONG).await?;
-    let id = backup_in(server, &begun)?.id;
+    let Backup { id, .. } = server.understood(&begun)?;
     let path = ["admin", "backups", &id, "status"];
     let mut unanswered = 0;
     loop {
         match ask(server, Method::GET, &path, SHORT).await {
             Ok(answer) => {
                 unanswered = 0;
-                let backup = backup_in(server, &answer)?;
+                let backup: Backup = server.understood(&answer)?;
                 let (bytes, reason) = (backup.bytes, backup.failure.unwrap_or_default());
                 match backup.state.as_str() {
                     "complete" => return Ok(CompleteBackup { id, bytes }),
@@ -102,10 +102,6 @@ struct Backup {
     state: String,
     bytes: u64,
     failure: Option<String>,
-}
-
-fn backup_in(server: &Remote, body: &[u8]) -> Result<Backup, ClientError> {
-    serde_json::from_slice(body).map_err(|_| server.not_understood().into())
 }
 
 async fn ask(

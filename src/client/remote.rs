@@ -9,6 +9,7 @@ use reqwest::redirect::Policy;
 use reqwest::tls::{Certificate, Identity};
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -352,6 +353,14 @@ impl Remote {
                 })
             }
         }
+    }
+
+    /// What a good answer says.
+    ///
+    /// # Errors
+    /// It is not a cuckood's.
+    pub fn understood<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T> {
+        serde_json::from_slice(body).map_err(|_| self.not_understood())
     }
 
     /// The error for an answer that is not a cuckood's.

@@ -150,9 +150,7 @@ async fn compare(settings: &BrokerSettings, lanes: u32) -> Result {
 /// How a cluster is as one of its servers knows it.
 async fn told(server: &Remote) -> Result<ClusterStatus> {
     let request = server.request(Method::GET, &["cluster"]).timeout(ANSWER);
-    let answer = server.ask(request).await?;
-    let status = serde_json::from_slice(&answer);
-    status.map_err(|_| server.not_understood().into())
+    Ok(server.understood(&server.ask(request).await?)?)
 }
 
 /// The same as the brokers say it, and how much of it is not believed.

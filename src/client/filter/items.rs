@@ -206,10 +206,10 @@ impl ItemCommand<'_> {
             return Ok(None);
         }
         let body = self.server.remote.granted(answer)?;
-        let understood: Option<Results> = serde_json::from_slice(&body).ok();
-        match understood {
-            Some(it) if it.results.len() == items.len() => Ok(Some(it)),
-            _ => Err(self.server.remote.not_understood().into()),
+        let understood: Results = self.server.remote.understood(&body)?;
+        match understood.results.len() == items.len() {
+            true => Ok(Some(understood)),
+            false => Err(self.server.remote.not_understood().into()),
         }
     }
 }

@@ -239,7 +239,7 @@ impl Filters {
                     request.query(&cursor.iter().map(|it| ("cursor", it)).collect::<Vec<_>>())
                 })
                 .await?;
-            let page: table::Page = self.read(&body)?;
+            let page: table::Page = self.server.remote.understood(&body)?;
             match self.json {
                 true => page.filters.iter().try_for_each(|it| it.write_json(out))?,
                 false => list.write(&page.filters, out)?,
@@ -304,15 +304,11 @@ impl Filters {
     }
 
     fn show(&self, body: &[u8], out: &mut dyn Write) -> Result<Verdict> {
-        let description: Description = self.read(body)?;
+        let description: Description = self.server.remote.understood(body)?;
         match self.json {
             true => description.write_json(out)?,
             false => description.write(out)?,
         }
         Ok(Verdict::Yes)
-    }
-
-    fn read<T: serde::de::DeserializeOwned>(&self, body: &[u8]) -> Result<T> {
-        serde_json::from_slice(body).map_err(|_| self.server.remote.not_understood().into())
     }
 }
