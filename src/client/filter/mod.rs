@@ -100,11 +100,7 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
             fields,
             only_new,
         } => {
-            let existing = match only_new {
-                true => Existing::Refused,
-                false => Existing::Kept,
-            };
-            let answer = create(&filters.server, key, fields, existing).await?;
+            let answer = create(&filters.server, key, fields, *only_new).await?;
             filters.show(&answer, out)
         }
         FilterCommand::Info { key } => {
@@ -115,8 +111,7 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
         FilterCommand::Rm { keys } => filters.remove(keys).await,
         FilterCommand::Expire { key, after } => {
             let fields = json!({"ttl_seconds": after.0});
-            let kept = Existing::Kept;
-            let answer = change(&filters.server, Method::PATCH, key, &fields, kept).await?;
+            let answer = change(&filters.server, Method::PATCH, key, &fields, false).await?;
             filters.show(&answer, out)
         }
         FilterCommand::Dump { key, file } => {
@@ -176,24 +171,17 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
     }
 }
 
-/// What becomes of a filter that exists when it is to be created.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Existing {
-    /// It is as good as created, if it has these parameters.
-    Kept,
-    Refused,
-}
-
-/// Creates a filter; its description.
+/// Creates a filter; its description. One that exists is as good as created, if it has
+/// these parameters, or refused where `only_new` is asked for.
 pub(super) async fn create(
     server: &PatientRemote,
     key: &str,
     fields: &[Field],
-    existing: Existing,
+    only_new: bool,
 ) -> Result<Vec<u8>> {
     let fields = fields.iter().map(|it| (it.name.clone(), it.value.clone()));
     let fields: Map<String, Value> = fields.collect();
-    change(server, Method::PUT, key, &fields.into(), existing).await
+    change(server, Method::PUT, key, &fields.into(), only_new).await
 }
 
 /// Changes what a filter is; its description.
@@ -202,7 +190,7 @@ async fn change(
     method: Method,
     key: &str,
     fields: &Value,
-    existing: Existing,
+    only_new: bool,
 ) -> Result<Vec<u8>> {
     let idempotency_key = fresh_key()?;
     let change = |remote: &Remote| {
@@ -211,9 +199,9 @@ async fn change(
             .header(CONTENT_TYPE, "application/json")
             .body(fields.to_string());
         let request = server.once(request, &idempotency_key);
-        match existing {
-            Existing::Refused => request.header(IF_NONE_MATCH, "*"),
-            Existing::Kept => request,
+        match only_new {
+            true => request.header(IF_NONE_MATCH, "*"),
+            false => request,
         }
     };
     let answer = server.send(change).await?;

@@ -18,7 +18,7 @@ mod upload;
 pub use error::LoadError;
 pub use options::LoadOptions;
 
-use super::filter::{self, Existing};
+use super::filter;
 use super::patience::PatientRemote;
 use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest as _, Sha256};
@@ -45,7 +45,7 @@ pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
     };
     server.remote.announce();
     if !options.create.is_empty() {
-        filter::create(&server, &options.filter, &options.create, Existing::Kept).await?;
+        filter::create(&server, &options.filter, &options.create, false).await?;
     }
     let remote = &server.remote;
     let mut left_out = 0;
