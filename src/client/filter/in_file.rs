@@ -6,7 +6,6 @@ use super::items::{Line, Verdict, Work};
 use super::options::{FilterCommand, Items};
 use super::table::Description;
 use crate::file::{FileError, FilterFile};
-use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, Write};
 use std::path::Path;
@@ -88,49 +87,32 @@ fn ask(
     Ok(verdict)
 }
 
-/// What a file says of its filter, by the names that a server uses.
-#[derive(Serialize)]
-struct FileDescription {
-    layout: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fingerprint_bits: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value_bits: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    window_seconds: Option<u32>,
-    items: u64,
-    load: f64,
-    bytes: u64,
-    expected_false_positive_rate: f64,
-    created_at: String,
-    changed_at: String,
-    sha256: String,
-}
-
-/// Describes a file, all of which is checked for that.
+/// Describes a file, all of which is checked for that, by the names that a server uses.
 fn describe(file: &FilterFile, json: bool, out: &mut dyn Write) -> Result<Verdict> {
     let header = file.header();
     let slots: u64 = header.parts.subs.iter().map(|it| it.0.slots()).sum();
     let code = header.paged().map(|it| it.code());
     let window = header.window.map(|it| it.window);
-    let time = |ms| humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(ms));
-    let description = FileDescription {
-        layout: if code.is_some() { "paged" } else { "classic" },
-        fingerprint_bits: code.map(|it| it.width().bits()),
-        value_bits: code
-            .map(|it| it.value_bits())
-            .filter(|&bits| bits > 0 && window.is_none()),
-        window_seconds: window.map(|it| it.seconds()),
-        items: header.items,
-        load: header.occupied as f64 / slots as f64,
-        bytes: header.parts.bytes,
-        expected_false_positive_rate: header.false_positive_rate,
-        created_at: time(header.created_ms).to_string(),
-        changed_at: time(header.version.changed_at_ms).to_string(),
-        sha256: hex::encode(file.verify()?),
-    };
-    let text = serde_json::to_string(&description).map_err(io::Error::other)?;
-    let description: Description = serde_json::from_str(&text).map_err(io::Error::other)?;
+    let layout = if code.is_some() { "paged" } else { "classic" };
+    let value_bits = code.map(|it| it.value_bits());
+    let value_bits = value_bits.filter(|&bits| bits > 0 && window.is_none());
+    let load = header.occupied as f64 / slots as f64;
+    let rate = header.false_positive_rate;
+    let time = |ms| UNIX_EPOCH + Duration::from_millis(ms);
+    let time = |ms| Value::from(humantime::format_rfc3339_millis(time(ms)).to_string());
+    let description = Description::of([
+        ("layout", Some(layout.into())),
+        ("fingerprint_bits", code.map(|it| it.width().bits().into())),
+        ("value_bits", value_bits.map(Value::from)),
+        ("window_seconds", window.map(|it| it.seconds().into())),
+        ("items", Some(header.items.into())),
+        ("load", Some(load.into())),
+        ("bytes", Some(header.parts.bytes.into())),
+        ("expected_false_positive_rate", Some(rate.into())),
+        ("created_at", Some(time(header.created_ms))),
+        ("changed_at", Some(time(header.version.changed_at_ms))),
+        ("sha256", Some(hex::encode(file.verify()?).into())),
+    ]);
     match json {
         true => description.write_json(out)?,
         false => description.write(out)?,

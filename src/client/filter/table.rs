@@ -75,6 +75,13 @@ fn shortened(number: &serde_json::Number) -> String {
 }
 
 impl Description {
+    /// What is said by these names.
+    pub(super) fn of<const N: usize>(fields: [(&str, Option<Value>); N]) -> Description {
+        let said = fields.into_iter().filter_map(|(key, it)| Some((key, it?)));
+        let said = said.map(|(key, it)| (key.to_owned(), Nested::Value(it)));
+        Description(said.collect())
+    }
+
     fn cell(&self, field: &str) -> String {
         let found = self.0.get(field);
         found.map_or_else(|| "-".to_owned(), Nested::cell)
