@@ -44,20 +44,18 @@ fn lines(text: impl BufRead) -> impl Iterator<Item = io::Result<Item>> {
 fn batches(
     mut items: impl Iterator<Item = io::Result<Item>>,
 ) -> impl Iterator<Item = io::Result<Vec<Item>>> {
-    std::iter::from_fn(move || {
+    let mut next = move || -> io::Result<Option<Vec<Item>>> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        while batch.len() < MAX_ITEMS && bytes < MAX_BYTES {
-            match items.next() {
-                Some(Ok(item)) => {
-                    bytes += item.len();
-                    batch.push(item);
-                }
-                Some(Err(error)) => return Some(Err(error)),
-                None => break,
-            }
+        while batch.len() < MAX_ITEMS
+            && bytes < MAX_BYTES
+            && let Some(item) = items.next().transpose()?
+        {
+            bytes += item.len();
+            batch.push(item);
         }
-        (!batch.is_empty()).then_some(Ok(batch))
-    })
+        Ok((!batch.is_empty()).then_some(batch))
+    };
+    std::iter::from_fn(move || next().transpose())
 }
 
 /// The fields of a request that say these items: as text, or in base64 if one of
