@@ -400,18 +400,16 @@ pub fn choose_cryptography() {
 }
 
 fn address(url: &str) -> Result<Url> {
-    let bad_url = |reason: String| RemoteError::BadUrl {
+    let bad_url = |reason: &str| RemoteError::BadUrl {
         url: url.to_owned(),
-        reason,
+        reason: reason.to_owned(),
     };
-    let base = Url::parse(url).map_err(|error| bad_url(error.to_string()))?;
+    let base = Url::parse(url).map_err(|error| bad_url(&error.to_string()))?;
     if !["http", "https"].contains(&base.scheme()) {
-        return Err(bad_url("only http and https are spoken".to_owned()));
+        return Err(bad_url("only http and https are spoken"));
     }
     if !base.username().is_empty() || base.password().is_some() {
-        return Err(bad_url(
-            "it takes an API key, no user and password".to_owned(),
-        ));
+        return Err(bad_url("it takes an API key, no user and password"));
     }
     Ok(base)
 }

@@ -120,11 +120,9 @@ impl Description {
                 writeln!(out, "\n{name}:")?;
                 let head: IndexSet<&String> = objects.iter().flat_map(|it| it.0.keys()).collect();
                 let mut rows: Vec<Vec<String>> = vec![head.iter().copied().cloned().collect()];
-                rows.extend(
-                    objects
-                        .iter()
-                        .map(|it| head.iter().map(|f| it.cell(f)).collect()),
-                );
+                for object in objects {
+                    rows.push(head.iter().map(|field| object.cell(field)).collect());
+                }
                 let widths = widths(&rows);
                 rows.iter()
                     .try_for_each(|row| write_row(row, &widths, out))?;

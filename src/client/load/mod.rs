@@ -137,10 +137,7 @@ fn open(
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
-    let import_id = match given {
-        Some(id) => id,
-        None => id_of(file, &metadata)?,
-    };
+    let import_id = given.map_or_else(|| id_of(file, &metadata), Ok)?;
     Ok((Box::new(reader), bar, import_id))
 }
 

@@ -83,12 +83,9 @@ impl Kept {
     /// Lets go of what is committed.
     fn let_go(&mut self, lines: u64) {
         self.committed = self.committed.max(lines);
-        while let Some(chunk) = self.chunks.front() {
-            if chunk.last_line() > self.committed {
-                break;
-            }
+        let is_in = |chunk: &mut Arc<Chunk>| chunk.last_line() <= self.committed;
+        while let Some(chunk) = self.chunks.pop_front_if(is_in) {
             self.bytes -= chunk.bytes.len();
-            self.chunks.pop_front();
         }
     }
 }
