@@ -20,15 +20,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The failure that is reported when reading the files panics.
 const PANICKED: &str = "reading them ended in a panic, which the log shows";
 
-/// What tells one state of a file from another.
-#[derive(PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
+/// What tells one state of a file from another: its device, its inode and its length;
+/// when it was modified, and when it changed, in seconds and nanoseconds.
+type Stamp = ([u64; 3], [i64; 4]);
 
 /// Files that belong together.
 pub struct FileWatcher {
@@ -124,14 +118,9 @@ fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
         .iter()
         .map(|file| {
             // Of what a link leads to.
-            let metadata = std::fs::metadata(file).ok()?;
-            Some(Stamp {
-                device: metadata.dev(),
-                inode: metadata.ino(),
-                bytes: metadata.len(),
-                modified: (metadata.mtime(), metadata.mtime_nsec()),
-                changed: (metadata.ctime(), metadata.ctime_nsec()),
-            })
+            let it = std::fs::metadata(file).ok()?;
+            let times = [it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()];
+            Some(([it.dev(), it.ino(), it.len()], times))
         })
         .collect()
 }
