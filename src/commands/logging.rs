@@ -16,14 +16,9 @@ pub(super) fn start(config: &LogConfig, levels: &str) -> Result {
     };
     let lines = tracing_subscriber::fmt().with_env_filter(filter);
     let terminal = std::io::stdout().is_terminal();
-    let human = match config.log_format {
-        LogFormat::Human => true,
-        LogFormat::Json => false,
-        LogFormat::Auto => terminal,
-    };
-    match human {
-        true => lines.with_ansi(terminal).init(),
-        false => lines.json().flatten_event(true).init(),
+    match (config.log_format, terminal) {
+        (LogFormat::Human, _) | (LogFormat::Auto, true) => lines.with_ansi(terminal).init(),
+        (LogFormat::Json, _) | (LogFormat::Auto, false) => lines.json().flatten_event(true).init(),
     }
     Ok(())
 }
