@@ -286,9 +286,6 @@ fn middle_time(times: impl Iterator<Item = u64>) -> Option<u64> {
 /// Who signs the certificates of other pods, if that was said.
 fn authorities(file: Option<&Path>) -> Result<Option<Vec<reqwest::Certificate>>> {
     choose_cryptography();
-    let Some(file) = file else {
-        return Ok(None);
-    };
-    let found = certificates(file).map_err(|error| format!("--cluster-ca-file: {error}"))?;
-    Ok(Some(found))
+    let found = file.map(certificates).transpose();
+    Ok(found.map_err(|error| format!("--cluster-ca-file: {error}"))?)
 }
