@@ -52,21 +52,12 @@ pub(super) fn run(config: &ServeConfig) -> Result {
         .worker_threads(async_threads())
         .event_interval(POLLS_BETWEEN_EVENTS)
         .build()?;
-    let ended = runtime.block_on(serve_until_stopped(config, settings))?;
+    let starts_again = runtime.block_on(serve_until_stopped(config, settings))?;
     drop(runtime);
-    match ended {
-        Ended::Stopped => Ok(()),
-        Ended::ToStartAgain => Err(start_again()),
+    match starts_again {
+        true => Err(start_again()),
+        false => Ok(()),
     }
-}
-
-/// Why the server has stopped.
-enum Ended {
-    /// It was told to.
-    Stopped,
-    /// What its data directory lacks is taken at a start alone, and so is an epoch of
-    /// the cluster.
-    ToStartAgain,
 }
 
 /// Puts a new process in the place of this one, under the same number: whoever
@@ -80,8 +71,10 @@ fn start_again() -> Failure {
 }
 
 /// Listens first, so that probes are answered while the log is replayed, and
-/// opens the data directory beside that.
-async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result<Ended> {
+/// opens the data directory beside that. Returns whether the server is to start again:
+/// what its data directory lacks is taken at a start alone, and so is an epoch of the
+/// cluster.
+async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result<bool> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
     let metrics = Arc::new(Metrics::new()?);
@@ -147,13 +140,13 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
                 None => {
                     start_again.send_replace(true);
                     server.await?;
-                    return Ok(Ended::ToStartAgain);
+                    return Ok(true);
                 }
             },
             // Another pod's state may take its time.
             () = when_told(told.clone()) => {
                 server.await?;
-                return Ok(Ended::Stopped);
+                return Ok(false);
             }
         },
     };
@@ -197,11 +190,7 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     })
     .await??;
     tracing::info!("stopped");
-    let again = *to_start_again.borrow();
-    Ok(match again {
-        true => Ended::ToStartAgain,
-        false => Ended::Stopped,
-    })
+    Ok(*to_start_again.borrow())
 }
 
 /// Opens the engine, which replays its log, and the backups; offers backups, and
