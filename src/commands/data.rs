@@ -1,7 +1,7 @@
 //! `check` and `restore`: data directories of servers that do not run.
 
 use super::failure::Result;
-use crate::backup::{BackupError, archive::Progress, restore};
+use crate::backup::{BackupError, restore::restore};
 use crate::engine::check::{self, Fault, Inspector};
 use crate::store::rocks::{RocksOptions, RocksStore};
 use crate::store::{PageStore, StoreError, repair};
@@ -111,12 +111,10 @@ pub(super) fn run_restore(backup: &Path, data_dir: &Path, unless_present: bool) 
         println!("kept {} unchanged: it already has data", data_dir.display());
         return Ok(());
     }
-    let mut found = None;
-    restore::restore(backup, data_dir, &Progress::default(), |restored| {
+    let found = restore(backup, data_dir, |restored| {
         let rocks = RocksStore::open(restored, RocksOptions::default())?;
         let store = PageStore::open(Arc::new(rocks))?;
-        found = Some(check::check(&store)?);
-        Ok::<(), BackupError>(())
+        Ok(check::check(&store)?)
     })
     .map_err(|error| match error {
         BackupError::NotEmpty { .. } | BackupError::NoRoom { .. } | BackupError::NoName { .. } => {
@@ -124,9 +122,7 @@ pub(super) fn run_restore(backup: &Path, data_dir: &Path, unless_present: bool) 
         }
         of_the_archive => format!("--backup {}: {of_the_archive}", backup.display()),
     })?;
-    if let Some(found) = found {
-        println!("restored {}: {found}", data_dir.display());
-    }
+    println!("restored {}: {found}", data_dir.display());
     Ok(())
 }
 

@@ -8,7 +8,6 @@
 
 use super::failure::{Failure, Result};
 use super::pod::Pod;
-use crate::backup::archive::Progress;
 use crate::backup::restore::{check_room_for, unpack};
 use crate::client::remote::sources;
 use crate::cluster::jetstream::{ANNOUNCE_EVERY, current_epoch};
@@ -284,7 +283,7 @@ fn store(
     let replacement = rocks.begin_replacement().map_err(own)?;
     let directory = replacement.directory();
     check_room_for(directory, bytes).map_err(|error| NotTaken::Never(error.into()))?;
-    unpack(Arriving::new(arriving), directory, &Progress::default()).map_err(NotTaken::yet)?;
+    unpack(Arriving::new(arriving), directory).map_err(NotTaken::yet)?;
     check(&replacement, position)?;
     replacement.complete().map_err(own)
 }

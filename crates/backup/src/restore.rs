@@ -12,16 +12,15 @@ use std::path::{Path, PathBuf};
 
 /// Restores the archive `backup` into `data_dir`, which must be missing or
 /// empty. `check` is shown the directory before it gets its name; what it
-/// refuses is not restored. Blocks.
+/// refuses is not restored, and what it found is returned. Blocks.
 ///
 /// # Errors
 /// Nothing is left then.
-pub fn restore(
+pub fn restore<T>(
     backup: &Path,
     data_dir: &Path,
-    progress: &Progress,
-    check: impl FnOnce(&Path) -> Result<()>,
-) -> Result<()> {
+    check: impl FnOnce(&Path) -> Result<T>,
+) -> Result<T> {
     let opening = |error: io::Error| BackupError::io("opening the backup", error);
     let archive = File::open(backup).map_err(opening)?;
     let bytes = archive.metadata().map_err(opening)?.len();
@@ -32,9 +31,10 @@ pub fn restore(
     }
     let staging = Staging::beside(data_dir)?;
     check_room_for(&staging.directory, bytes)?;
-    unpack(archive, &staging.directory, progress)?;
-    check(&staging.directory)?;
-    staging.move_to(data_dir)
+    unpack(archive, &staging.directory)?;
+    let found = check(&staging.directory)?;
+    staging.move_to(data_dir)?;
+    Ok(found)
 }
 
 /// Puts the files of an archive into an empty directory and forces them to the
@@ -42,8 +42,8 @@ pub fn restore(
 ///
 /// # Errors
 /// [`BackupError::Damaged`], [`BackupError::Newer`], or the disk refused.
-pub fn unpack(archive: impl Read, directory: &Path, progress: &Progress) -> Result<()> {
-    archive::read(archive, progress, &mut |name, content| {
+pub fn unpack(archive: impl Read, directory: &Path) -> Result<()> {
+    archive::read(archive, &Progress::default(), &mut |name, content| {
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)

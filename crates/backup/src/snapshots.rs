@@ -197,7 +197,7 @@ mod tests {
 
         // What arrived is the data directory; less of it, or other bytes, are none.
         let into = tempfile::tempdir().unwrap();
-        unpack(archive.as_slice(), into.path(), &Progress::default()).unwrap();
+        unpack(archive.as_slice(), into.path()).unwrap();
         let rocks = RocksStore::open_to_read(into.path(), RocksOptions::default()).unwrap();
         let mut found = Vec::new();
         let given = PageStore::open(Arc::new(rocks)).unwrap();
@@ -213,7 +213,7 @@ mod tests {
         altered[middle] ^= 1;
         for broken in [&archive[..middle], &altered] {
             let into = tempfile::tempdir().unwrap();
-            let refused = unpack(broken, into.path(), &Progress::default());
+            let refused = unpack(broken, into.path());
             assert!(
                 matches!(refused, Err(BackupError::Damaged { .. })),
                 "{refused:?}"
