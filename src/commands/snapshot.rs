@@ -167,14 +167,11 @@ impl Pod {
             for address in self.others().await {
                 let started = Instant::now();
                 let taken = self.take_from(&address, rocks, position).await;
-                let outcome = if taken.is_ok() { "complete" } else { "failed" };
-                let counted = &self.metrics.snapshots;
-                counted.with_label_values(&["taken", outcome]).inc();
+                let bytes = taken.as_ref().ok().copied();
+                self.metrics.count_snapshot("taken", bytes);
                 match taken {
                     Ok(bytes) => {
                         let seconds = started.elapsed().as_secs_f64();
-                        let counted = &self.metrics.snapshot_bytes;
-                        counted.with_label_values(&["taken"]).inc_by(bytes);
                         tracing::info!(address, bytes, seconds, "took the state of another pod");
                         return Ok(());
                     }

@@ -99,25 +99,13 @@ impl Snapshot {
         let started = Instant::now();
         let written = archive::write(paced, &self.id, &*self.frozen, &Progress::default());
         let seconds = started.elapsed().as_secs_f64();
-        let (bytes, metrics) = (self.bytes, &self.of.metrics);
-        let outcome = match &written {
-            Ok(()) => {
-                metrics
-                    .snapshot_bytes
-                    .with_label_values(&["given"])
-                    .inc_by(bytes);
-                tracing::info!(bytes, seconds, "gave a snapshot to another pod");
-                "complete"
-            }
-            Err(error) => {
-                tracing::warn!(%error, seconds, "a snapshot for another pod broke off");
-                "failed"
-            }
-        };
-        metrics
-            .snapshots
-            .with_label_values(&["given", outcome])
-            .inc();
+        let bytes = self.bytes;
+        match &written {
+            Ok(()) => tracing::info!(bytes, seconds, "gave a snapshot to another pod"),
+            Err(error) => tracing::warn!(%error, seconds, "a snapshot for another pod broke off"),
+        }
+        let given = written.is_ok().then_some(bytes);
+        self.of.metrics.count_snapshot("given", given);
         written
     }
 }

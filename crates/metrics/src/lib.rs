@@ -356,6 +356,15 @@ impl Metrics {
         }
     }
 
+    /// Counts a snapshot that was given or taken; `bytes` of one that is complete.
+    pub fn count_snapshot(&self, direction: &str, bytes: Option<u64>) {
+        let outcome = bytes.map_or("failed", |_| "complete");
+        let counted = self.snapshots.with_label_values(&[direction, outcome]);
+        counted.inc();
+        let counted = self.snapshot_bytes.with_label_values(&[direction]);
+        counted.inc_by(bytes.unwrap_or_default());
+    }
+
     /// Publishes gauges of another room as `cuckood_*`; `read` is called at each
     /// [`Metrics::encode`], on a thread of its own, and may return none. Where it
     /// takes longer than a moment, what it returned before is shown.
