@@ -63,12 +63,9 @@ impl LateGauges {
                 since
             }
         };
+        let goes_on = |it: &mut State| it.reading_since == Some(since);
         let until = since + PATIENCE;
-        while state.reading_since == Some(since) {
-            if self.0.done.wait_until(&mut state, until).timed_out() {
-                break;
-            }
-        }
+        self.0.done.wait_while_until(&mut state, goes_on, until);
         state.values.clone()
     }
 }
