@@ -31,15 +31,12 @@ impl Patience {
 
     /// Says how long the client was waited for, and how many bytes came of it.
     pub fn note(&mut self, waited: Duration, bytes: usize) {
-        if bytes == 0 {
-            self.left = self.left.saturating_sub(waited);
-            return;
-        }
+        let left = self.left.saturating_sub(waited);
         self.left = match self.bytes_per_second {
+            _ if bytes == 0 => left,
             0 => self.longest,
             rate => {
                 let earned = Duration::from_secs_f64(bytes as f64 / rate as f64);
-                let left = self.left.saturating_sub(waited);
                 left.saturating_add(earned).min(self.longest)
             }
         };
