@@ -141,11 +141,7 @@ impl LeaseKeeper {
                 *renewed_at = at;
                 *renew_at = at + self.ttl / 3;
             }
-            Renewal::Lost => {
-                self.state = State::Without {
-                    look_at: at + self.ttl / 4,
-                };
-            }
+            Renewal::Lost => self.asked(at, None),
             // There is time for another try or two.
             Renewal::Unknown => *renew_at = at + self.ttl / 6,
         }
