@@ -94,12 +94,8 @@ impl<P> Queue<P> {
         }
         change(numbers);
         match rank(numbers) {
-            Some(after) => {
-                self.ranks.insert(after);
-            }
-            None => {
-                self.of_hosts.remove(&host);
-            }
+            Some(after) => drop(self.ranks.insert(after)),
+            None => drop(self.of_hosts.remove(&host)),
         }
     }
 }
