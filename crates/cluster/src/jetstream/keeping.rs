@@ -193,12 +193,9 @@ impl LeaseKeeping {
     /// The other pod that leads the fewest lanes, and how many.
     fn leads_fewest(&self) -> Option<(Holder, usize)> {
         let leads = |it: &Holder| {
+            let its = Some(Leader::At(it.address.as_str().into()));
             let lanes = 0..self.leaders.lanes() as u32;
-            let is_its = |lane: &u32| match self.leaders.of(*lane) {
-                Some(Leader::At(address)) => *address == *it.address,
-                _ => false,
-            };
-            lanes.filter(is_its).count()
+            lanes.filter(|&lane| self.leaders.of(lane) == its).count()
         };
         let others = self.others.lock();
         let counted = others.iter().map(|it| (it.clone(), leads(it)));
