@@ -102,21 +102,19 @@ impl Leases {
                 return Ok(None);
             }
         }
-        match self.put(lane, &self.holder, expected).await {
-            Renewal::Held { revision } => Ok(Some(revision)),
-            Renewal::Lost => Ok(None),
-            Renewal::Unknown => Err(JetStreamError::Broker {
-                doing: "taking a lease",
-                source: "there was no answer".into(),
-            }),
+        match self.put(lane, &self.holder, expected).await? {
+            Put::Stored(revision) => Ok(Some(revision)),
+            Put::Overtaken => Ok(None),
         }
     }
 
     /// Renews a lease.
     pub async fn renew(&self, lane: u32, revision: u64) -> Renewal {
         match self.put(lane, &self.holder, revision).await {
+            Ok(Put::Stored(revision)) => Renewal::Held { revision },
+            Err(_) => Renewal::Unknown,
             // A renewal whose answer was lost may have taken place.
-            Renewal::Lost => match self.held(lane).await {
+            Ok(Put::Overtaken) => match self.held(lane).await {
                 // It may be in process.
                 Ok(Some(lease)) if lease.revision == revision => Renewal::Unknown,
                 Ok(Some(lease)) if lease.holder == self.holder => Renewal::Held {
@@ -125,7 +123,6 @@ impl Leases {
                 Ok(_) => Renewal::Lost,
                 Err(_) => Renewal::Unknown,
             },
-            renewal => renewal,
         }
     }
 
@@ -145,8 +142,8 @@ impl Leases {
 
     /// Gives a lease to another pod, which need not take it: it finds out that it
     /// has it.
-    pub async fn hand_over(&self, lane: u32, revision: u64, to: &Holder) -> Renewal {
-        self.put(lane, to, revision).await
+    pub async fn hand_over(&self, lane: u32, revision: u64, to: &Holder) {
+        drop(self.put(lane, to, revision).await);
     }
 
     /// Who holds a lane's lease, if anybody does.
@@ -171,16 +168,9 @@ impl Leases {
         Ok(LeaseWatch(watch?))
     }
 
-    async fn put(&self, lane: u32, holder: &Holder, expected: u64) -> Renewal {
-        let key = self.key(lane);
-        let said = self
-            .bucket
-            .say(&key, holder, Some(self.ttl), Some(expected));
-        match said.await {
-            Ok(Put::Stored(revision)) => Renewal::Held { revision },
-            Ok(Put::Overtaken) => Renewal::Lost,
-            Err(_) => Renewal::Unknown,
-        }
+    async fn put(&self, lane: u32, holder: &Holder, expected: u64) -> Result<Put> {
+        let (key, ttl) = (self.key(lane), Some(self.ttl));
+        self.bucket.say(&key, holder, ttl, Some(expected)).await
     }
 
     fn key(&self, lane: u32) -> String {
