@@ -5,6 +5,7 @@
 //! lanes spread over the pods. All of them watch the leases: who leads is known
 //! everywhere as soon as it is written.
 
+use super::error::Result;
 use super::leases::{Holder, Leases};
 use crate::leaders::{Leader, Leaders};
 use crate::lease::{Duty, KeptLane, LeaseKeeper, Renewal};
@@ -173,7 +174,7 @@ impl LeaseKeeping {
     async fn leave_alone(&self, lease: &mut KeptLease, kept: &impl KeptLane) -> Duration {
         self.let_go_to_others(lease, kept).await;
         // It is noted. Where nobody says, it is asked again.
-        let _ = timeout(self.ttl / 4, self.whose(lease.lane, &mut lease.heard)).await;
+        let _ = timeout(self.ttl / 4, self.look(lease.lane, &mut lease.heard)).await;
         self.ttl / 4
     }
 
@@ -245,11 +246,11 @@ impl LeaseKeeping {
     /// Takes a lease if it is free and nobody with fewer leases does. Notes who has
     /// it otherwise.
     async fn take(&self, lane: u32, heard: &mut Instant) -> Option<u64> {
-        match self.whose(lane, heard).await? {
-            Whose::Anothers => return None,
+        match self.look(lane, heard).await.ok()? {
+            Some(it) if !self.leases.is_own(&it) => return None,
             // It was handed over.
-            Whose::Own => {}
-            Whose::Nobodys => {
+            Some(_) => {}
+            None => {
                 let held = self.held.load(Ordering::Relaxed) as u32;
                 sleep((self.ttl / 8 * held).min(self.ttl / 2)).await;
             }
@@ -257,17 +258,14 @@ impl LeaseKeeping {
         self.leases.take(lane).await.ok().flatten()
     }
 
-    /// Whose a lease is; `None`: nobody says.
-    async fn whose(&self, lane: u32, heard: &mut Instant) -> Option<Whose> {
-        let lease = self.leases.held(lane).await.ok()?;
+    /// Whose a lease is, which is noted; an error: nobody says.
+    async fn look(&self, lane: u32, heard: &mut Instant) -> Result<Option<Holder>> {
+        let holder = self.leases.held(lane).await?.map(|it| it.holder);
         *heard = Instant::now();
-        let (whose, leader) = match lease {
-            None => (Whose::Nobodys, None),
-            Some(it) if self.leases.is_own(&it.holder) => (Whose::Own, None),
-            Some(it) => (Whose::Anothers, Some(Leader::At(it.holder.address.into()))),
-        };
+        let others = holder.as_ref().filter(|it| !self.leases.is_own(it));
+        let leader = others.map(|it| Leader::At(it.address.as_str().into()));
         self.leaders.note(lane, leader);
-        Some(whose)
+        Ok(holder)
     }
 
     fn tell(&self, lease: &mut KeptLease, kept: &impl KeptLane) {
@@ -295,12 +293,4 @@ struct KeptLease {
     told: Option<u64>,
     /// When somebody said last whose it is.
     heard: Instant,
-}
-
-/// Whose a lease is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
-    Own,
-    Anothers,
-    Nobodys,
 }
