@@ -93,11 +93,9 @@ impl Default for Limits {
     }
 }
 
-/// The place of a request, free again when this is dropped.
-pub struct Place {
-    _of_all: Held,
-    _of_changes: Option<Held>,
-}
+/// The place of a request among all, and among the changes if it is one; free again when
+/// this is dropped.
+pub type Place = (Held, Option<Held>);
 
 /// Of so many places those that changes may take: three quarters.
 fn places_of_changes(places: usize) -> usize {
@@ -205,10 +203,7 @@ impl Admission {
             Scope::Read => None,
             Scope::Write | Scope::Admin => Some(self.changes.take_one(by).await?),
         };
-        Ok(Place {
-            _of_all: self.requests.take_one(by).await?,
-            _of_changes: of_changes,
-        })
+        Ok((self.requests.take_one(by).await?, of_changes))
     }
 
     /// The place of an import, and its memory.
