@@ -48,18 +48,13 @@ impl Announcing {
         let mut failed = false;
         while !*stop.borrow() {
             let told = timeout(ANNOUNCE_EVERY * 3, self.once()).await;
-            match told {
-                Ok(Ok(())) => failed = false,
+            match &told {
+                Ok(Ok(())) => {}
                 _ if failed => {}
-                Ok(Err(error)) => {
-                    failed = true;
-                    tracing::warn!(%error, "the pods of the cluster can't be seen");
-                }
-                Err(_) => {
-                    failed = true;
-                    tracing::warn!("the brokers do not answer");
-                }
+                Ok(Err(error)) => tracing::warn!(%error, "the pods of the cluster can't be seen"),
+                Err(_) => tracing::warn!("the brokers do not answer"),
             }
+            failed = !matches!(told, Ok(Ok(())));
             self.note_lanes();
             // An error means that the server stops.
             if let Ok(Err(_)) = timeout(ANNOUNCE_EVERY, stop.changed()).await {
