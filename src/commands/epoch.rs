@@ -71,10 +71,7 @@ impl Chosen {
         };
         let history = store.lane_past(lane, position.sequence)?;
         let is_known = own.sequence - position.sequence < LANE_PAST_RECORDS;
-        Ok(match history {
-            Some(history) => history == *position.history.as_bytes(),
-            None => !is_known,
-        })
+        Ok(history.map_or(!is_known, |it| it == *position.history.as_bytes()))
     }
 }
 
