@@ -7,10 +7,8 @@ use crate::config::BrokerSettings;
 
 /// The key of a cluster.
 pub(super) fn cluster_key(settings: &BrokerSettings) -> Result<ClusterKey> {
-    Ok(match &settings.key_file {
-        Some(file) => ClusterKey::read(file)?,
-        None => ClusterKey::of_founding(),
-    })
+    let read = settings.key_file.as_deref().map(ClusterKey::read);
+    Ok(read.transpose()?.unwrap_or_else(ClusterKey::of_founding))
 }
 
 /// What seals leases and announcements.
