@@ -71,11 +71,6 @@ pub struct AccessConfig {
 }
 
 impl AccessConfig {
-    /// Whether the server may be reached from other machines.
-    fn is_open(&self) -> bool {
-        self.allow_anonymous || self.keys_file.is_some()
-    }
-
     pub(super) fn check(&self, listen: &ListenConfig, errors: &mut ConfigErrors) {
         let admin = listen.admin_listen.map(|it| ("--admin-listen", it));
         for (flag, address) in [("--listen", listen.listen)].into_iter().chain(admin) {
@@ -93,7 +88,8 @@ impl AccessConfig {
 
     /// Refuses an address that others can reach where nobody is asked for a key.
     pub(super) fn check_address(&self, flag: &str, address: SocketAddr, errors: &mut ConfigErrors) {
-        if !self.is_open() && !address.ip().is_loopback() {
+        let is_open = self.allow_anonymous || self.keys_file.is_some();
+        if !is_open && !address.ip().is_loopback() {
             errors.add(format!(
                 "{flag} {address} can be reached from other machines, and there are no API keys: create one with cuckood keys add and set --keys-file, listen on 127.0.0.1, or set --allow-anonymous"
             ));
