@@ -1,10 +1,10 @@
-//! Founds a cluster.
+//! Founds a cluster, and sees whether its stream and its bucket are still as they were made.
 
 use super::bucket::Bucket;
 use super::connect::Connection;
 use super::epochs::current_epoch;
 use super::error::{JetStreamError, Result};
-use super::stream::{FOUNDING, Founding, get, is_taken};
+use super::stream::{FOUNDING, Founding, get, is_taken, open};
 use crate::record::MAX_LANES;
 
 /// Founds a cluster: makes its stream, and the bucket of its leases.
@@ -54,4 +54,14 @@ pub async fn give_up_founding(connection: &Connection, founding: &Founding) -> R
     let deleted = context.delete_stream(founding.stream()).await;
     deleted.map_err(JetStreamError::while_doing(DOING))?;
     Ok(())
+}
+
+/// Compares its stream and its bucket with what was made. Brokers let whoever may do so
+/// change them at any time.
+///
+/// # Errors
+/// [`JetStreamError::Stream`]: one of them is another; or the brokers do not answer.
+pub async fn check_settings(connection: &Connection, founding: &Founding) -> Result<()> {
+    open(connection, &founding.cluster, founding.epoch).await?;
+    Bucket::check(connection, &founding.cluster).await
 }

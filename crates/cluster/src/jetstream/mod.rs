@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `connect.rs` | the connection, and what a broker must be |
 //! | `stream.rs` | how the stream is set up: made once, compared at each start |
-//! | `founding.rs` | founds a cluster |
+//! | `founding.rs` | founds a cluster; whether stream and bucket are still as they were made |
 //! | `name.rs` | what it is called |
 //! | `sync.rs` | whether every broker forces what it acknowledges to its disk |
 //! | `log.rs` | [`JetStreamLog`]: appends, looks, trims |
@@ -17,7 +17,6 @@
 //! | `leases.rs` | who leads a lane |
 //! | `keeping.rs` | keeps the lease of a lane, and spreads lanes over pods |
 //! | `pods.rs` | the pods, as they announce themselves |
-//! | `settings.rs` | whether stream and bucket are still as they were made |
 //! | `time.rs` | what time it is for the brokers |
 //! | `error.rs` | what people are told when a start fails |
 
@@ -34,7 +33,6 @@ mod log;
 mod name;
 mod pods;
 mod seal;
-mod settings;
 mod stream;
 mod sync;
 mod time;
@@ -42,7 +40,7 @@ mod time;
 pub use connect::{Brokers, Connection, connect};
 pub use epochs::{Epoch, NUMBERS_BETWEEN, NewEpoch, current_epoch, is_of_epoch};
 pub use error::JetStreamError;
-pub use founding::{found, give_up_founding};
+pub use founding::{check_settings, found, give_up_founding};
 pub use keeping::LeaseKeeping;
 pub use kept::{Kept, KeptPositions};
 pub use leases::{Holder, Lease, LeaseWatch, Leases};
@@ -50,7 +48,6 @@ pub use log::{JetStreamLog, Patience};
 pub use name::ClusterName;
 pub use pods::{ANNOUNCE_EVERY, Announced, Announcements, PodState};
 pub use seal::Seals;
-pub use settings::check_settings;
 pub use stream::{Founding, open};
 pub use sync::check_sync;
 pub use time::brokers_time;
