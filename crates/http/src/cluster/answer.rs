@@ -14,7 +14,7 @@ use crate::server::cluster::forward::{Forwarded, GRACE};
 use crate::server::cluster::headers::{CONSISTENCY, MIN_POSITION, POSITION};
 use crate::server::cluster::pod::Cluster;
 use crate::server::cluster::position::LanePosition;
-use crate::server::cluster::route::{LEADER_PATIENCE, LOOK_EVERY, Route};
+use crate::server::cluster::route::{LEADER_PATIENCE, LOOK_EVERY};
 use crate::server::principal::Principal;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
 use axum::http::header::AUTHORIZATION;
@@ -57,7 +57,7 @@ pub(crate) async fn answer<S: InnerService>(
                     route.await
                 }
             };
-            let Route::At(address) = route? else {
+            let Some(address) = route? else {
                 break;
             };
             match forward(cluster, app, &caller, &address, &parts, body).await? {
@@ -176,7 +176,7 @@ pub(crate) async fn catch_up(
     let until = Instant::now() + LEADER_PATIENCE;
     let (engine, nobody) = (engine.until(until), ForwardedBy::default());
     let route = cluster.strong_route(&engine, filter, &nobody, until);
-    let Route::At(address) = route.await? else {
+    let Some(address) = route.await? else {
         return Ok(());
     };
     let key = headers.get_all(AUTHORIZATION).iter();

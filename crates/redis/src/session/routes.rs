@@ -10,7 +10,7 @@ use crate::commands::table::{Spec, find};
 use crate::engine::{Engine, EngineError, FilterName};
 use crate::protocol::batch::{Batch, Words};
 use crate::server::cluster::pod::Cluster;
-use crate::server::cluster::route::{LEADER_PATIENCE, Route};
+use crate::server::cluster::route::LEADER_PATIENCE;
 use crate::server::listen::polls::give_way;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -111,10 +111,7 @@ impl<'a> CommandRoutes<'a> {
             Asks::Strong => cluster.strong_route(engine, name, by, until).await?,
             Asks::Own | Asks::Leader => cluster.route(engine, name, by, until).await?,
         };
-        Ok(match route {
-            Route::At(address) => CommandRoute::At(address),
-            Route::Here => CommandRoute::Here,
-        })
+        Ok(route.map_or(CommandRoute::Here, CommandRoute::At))
     }
 }
 

@@ -14,14 +14,8 @@ pub const LEADER_PATIENCE: Duration = Duration::from_secs(2);
 /// How often it looks.
 pub const LOOK_EVERY: Duration = Duration::from_millis(25);
 
-/// Where it is done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// On this pod, which leads the lane.
-    Here,
-    /// On the pod with this address.
-    At(Arc<str>),
-}
+/// Where it is done: on the pod with this address; `None`: on this one, which leads the lane.
+pub type Route = Option<Arc<str>>;
 
 impl Cluster {
     /// Where a change is done. Waits a little while nobody leads, at most until that
@@ -42,7 +36,7 @@ impl Cluster {
             // One that leads no more says so itself. So does one that has stopped: whoever
             // leads elsewhere may have less than it.
             if state.is_some_and(|it| it.leads() || it.halted.is_some()) {
-                return Ok(Route::Here);
+                return Ok(None);
             }
             match self.leaders.of(lane) {
                 // It hears so in a moment, and does it there.
@@ -50,7 +44,7 @@ impl Cluster {
                     return Err(EngineError::NotLeading);
                 }
                 Some(Leader::At(address)) if forwarded_by.may_go_on() => {
-                    return Ok(Route::At(address));
+                    return Ok(Some(address));
                 }
                 _ if Instant::now() >= until => return Err(EngineError::NotLeading),
                 _ => sleep(LOOK_EVERY).await,
@@ -72,7 +66,7 @@ impl Cluster {
     ) -> Result<Route, EngineError> {
         loop {
             let route = self.route(engine, filter, forwarded_by, until).await?;
-            if route != Route::Here {
+            if route.is_some() {
                 return Ok(route);
             }
             match engine.barrier(engine.lane_of(filter)).await {
