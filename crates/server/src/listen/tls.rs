@@ -42,11 +42,9 @@ pub enum ClientCertPolicy {
 impl TlsFiles {
     /// All of them.
     pub fn paths(&self) -> Vec<PathBuf> {
-        let certificate = [self.certificate.clone(), self.key.clone()];
-        certificate
-            .into_iter()
-            .chain(self.client_authorities.clone())
-            .collect()
+        let mut paths = vec![self.certificate.clone(), self.key.clone()];
+        paths.extend(self.client_authorities.clone());
+        paths
     }
 }
 
