@@ -38,8 +38,7 @@ fn unknown_of(
         let name = name.into_string().ok();
         name.filter(|it| it.starts_with(OWN) && !is_known)
     });
-    let unknown = unknown.map(|name| (similar(&name), name));
-    unknown.map(|(similar, name)| (name, similar)).collect()
+    unknown.map(|name| (name.clone(), similar(&name))).collect()
 }
 
 /// Whether Kubernetes has set it in every pod, for a Service whose name begins as ours:
