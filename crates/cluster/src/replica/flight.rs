@@ -31,17 +31,6 @@ pub(super) enum Doubt {
 }
 
 impl Flight {
-    pub(super) fn new(plan: PlanNumber, record: Record, bytes: Bytes, id: MessageId) -> Flight {
-        Flight {
-            plan,
-            record,
-            bytes,
-            id,
-            attempt: 1,
-            doubt: Doubt::None,
-        }
-    }
-
     pub(super) fn append(&self) -> Effect {
         Effect::Append(Attempt {
             number: self.record.number,

@@ -40,7 +40,7 @@ pub use events::{Attempt, Effect, Event, Plan, PlanNumber, PlanOutcome};
 use super::commit_log::MessageId;
 use super::record::{LaneIdentity, Record, Writer};
 use crate::engine::{Halt, Position, Term};
-use flight::Flight;
+use flight::{Doubt, Flight};
 
 /// What a program understands, and what it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,7 +204,14 @@ impl Replica {
             return not_taken(PlanOutcome::TooLarge);
         };
         let id = self.next_id();
-        let flight = Flight::new(plan, record, bytes, id);
+        let flight = Flight {
+            plan,
+            record,
+            bytes,
+            id,
+            attempt: 1,
+            doubt: Doubt::None,
+        };
         effects.push(flight.append());
         self.flight = Some(flight);
     }
