@@ -82,17 +82,14 @@ impl Announcing {
                 "a server that belongs to another founding of a cluster of this name announces itself: stop it, or give it an empty data directory"
             );
         }
-        let level = self
-            .levels
-            .note(pods.iter().map(|it| it.level), Instant::now());
-        if let Some(level) = level {
+        let now = Instant::now();
+        if let Some(level) = self.levels.note(pods.iter().map(|it| it.level), now) {
             tracing::info!(
                 level,
                 "all pods understand this feature level: records are written at it"
             );
             self.member.write_level(level);
         }
-        let now = Instant::now();
         self.last_announced.note(&pods, now);
         let alive = self.last_announced.alive(now);
         let others = alive.filter(|it| it.is_ready && it.address != self.own.address);
