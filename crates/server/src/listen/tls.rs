@@ -30,10 +30,9 @@ pub struct TlsFiles {
 
 /// What becomes of callers that show no certificate where there are authorities
 /// for these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCertPolicy {
     /// There is no connection.
-    #[default]
     Required,
     /// They are let in as far as [`ListenerRole`](crate::listen::role::ListenerRole) says of scrapers.
     OptionalForScrapers,
