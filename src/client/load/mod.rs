@@ -47,7 +47,6 @@ pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
     if !options.create.is_empty() {
         filter::create(&server, &options.filter, &options.create, false).await?;
     }
-    let remote = &server.remote;
     let mut left_out = 0;
     for file in &options.files {
         let shown = shown(file);
@@ -58,7 +57,7 @@ pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
         let (reader, bar, import_id) = open(file, options).map_err(unreadable)?;
         let lines = source::chunks(bar.wrap_read(reader));
         let upload = Upload {
-            remote,
+            remote: &server.remote,
             import_id: &import_id,
             options,
             file: &shown,
