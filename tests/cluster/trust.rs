@@ -353,11 +353,11 @@ fn who_stands_where_a_pod_stood_is_told_no_key() {
 }
 
 /// A change that comes byte by byte, if at all.
-fn begin_slow_change(address: &str, key: &str, filter: &str) -> TcpStream {
+fn begin_slow(address: &str, key: &str, change: &str, media_type: &str) -> TcpStream {
     let host = address.trim_start_matches("http://");
     let mut stream = TcpStream::connect(host).unwrap();
     let head = format!(
-        "POST /filters/{filter}/items HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{\"items\": ["
+        "{change} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\ncontent-type: {media_type}\r\ncontent-length: 100\r\n\r\n{{\"items\": ["
     );
     stream.write_all(head.as_bytes()).unwrap();
     stream
@@ -382,7 +382,10 @@ fn slow_bodies_of_one_key_do_not_cut_pods_off_from_each_other() {
     open.ready(&cluster.client);
     let filters: Vec<String> = (0..2).map(|it| cluster.filter_of(it)).collect();
     let begun: Vec<TcpStream> = (0..300)
-        .map(|it| begin_slow_change(&open.address, &slow, &filters[it % 2]))
+        .map(|it| {
+            let change = format!("POST /filters/{}/items", filters[it % 2]);
+            begin_slow(&open.address, &slow, &change, "application/json")
+        })
         .collect();
     std::thread::sleep(Duration::from_millis(500));
     cluster.pods.push(open);
@@ -398,6 +401,51 @@ fn slow_bodies_of_one_key_do_not_cut_pods_off_from_each_other() {
             assert!(since.elapsed() < Duration::from_secs(20), "{answer}");
         }
     }
+    drop(begun);
+}
+
+#[test]
+fn restores_for_which_a_pod_has_no_place_do_not_go_on_to_another() {
+    const AT_ONCE: usize = 24;
+    if !nats_server::is_there() {
+        return;
+    }
+    let cluster = Cluster::start();
+    let [asked, leads] = &cluster.pods[..] else {
+        unreachable!("there are two")
+    };
+    let change = format!("PUT /filters/{}/dump?replace=true", cluster.filter_of(1));
+    let begin = |_| {
+        begin_slow(
+            &asked.address,
+            &cluster.key,
+            &change,
+            "application/octet-stream",
+        )
+    };
+    let begun: Vec<TcpStream> = (0..AT_ONCE).map(begin).collect();
+    let is_refused = |mut stream: &TcpStream| {
+        let mut answer = [0; 4096];
+        stream.set_nonblocking(true).unwrap();
+        let answered = stream.read(&mut answer).unwrap_or(0);
+        let text = String::from_utf8_lossy(&answer[..answered]).into_owned();
+        assert!(
+            answered == 0 || text.contains("streams of this kind"),
+            "{text}"
+        );
+        answered > 0
+    };
+    let (since, mut refused) = (Instant::now(), 0);
+    while refused == 0 {
+        assert!(since.elapsed() < Duration::from_secs(20), "none is refused");
+        std::thread::sleep(Duration::from_millis(100));
+        refused = begun.iter().filter(|it| is_refused(it)).count();
+    }
+    let metrics = cluster.client.text(&format!("{}/metrics", leads.address));
+    let mut answered = metrics
+        .lines()
+        .filter(|it| it.starts_with("cuckood_http_requests_total") && it.contains("{key}/dump"));
+    assert_eq!(answered.next(), None, "they went on");
     drop(begun);
 }
 

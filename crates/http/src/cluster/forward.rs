@@ -16,7 +16,7 @@ use axum::http::header::{
     TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::Response;
 use futures_util::TryStreamExt as _;
 use std::sync::Arc;
@@ -40,7 +40,8 @@ const OF_A_CONNECTION: [HeaderName; 10] = [
 ];
 
 /// Whose bodies take as long as they need.
-const STREAMED: [&str; 2] = ["/filters/{key}/import", "/filters/{key}/dump"];
+const IMPORT: &str = "/filters/{key}/import";
+const DUMP: &str = "/filters/{key}/dump";
 
 /// What came as a stream is worked on after its last byte: a dump is verified and comes to
 /// all pods in commits of its lane. So slowly it may go, beside the time of any request.
@@ -68,7 +69,15 @@ pub(super) async fn forward(
     body: Body,
 ) -> Result<(Response, Option<Body>)> {
     let route = parts.extensions.get::<MatchedPath>();
-    let is_streamed = route.is_some_and(|it| STREAMED.contains(&it.as_str()));
+    let route = route.map_or("", MatchedPath::as_str);
+    let is_streamed = [IMPORT, DUMP].contains(&route);
+    // What is refused here does not go on to the pod that would refuse it, with all of
+    // its body.
+    let _places = match (&parts.method, route) {
+        (&Method::PUT, DUMP) => vec![app.admission.restores.try_take(caller.holder(), 1)?],
+        (&Method::POST, IMPORT) => app.admission.import(caller.holder())?.into(),
+        _ => Vec::new(),
+    };
     let deadline = Deadline::of_parts(parts);
     let (sent, is_sent) = oneshot::channel::<()>();
     let passed = Arc::new(AtomicU64::new(0));
