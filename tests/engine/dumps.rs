@@ -32,7 +32,7 @@ fn content(dump: &[u8]) -> [u8; 32] {
 }
 
 async fn version(engine: &Engine, filter: &str) -> FilterVersion {
-    engine.version(&name(filter)).await.unwrap().unwrap()
+    engine.version(&name(filter)).await.unwrap()
 }
 
 async fn take_in(engine: &Engine, bytes: Vec<u8>) -> Result<StagedFilter, RestoreError> {
@@ -328,7 +328,7 @@ async fn a_live_filter_is_replaced_only_as_asked_for() {
 }
 
 /// What comes between the look at a restore's condition and its commit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Between {
     Replaced,
     Added,
@@ -372,8 +372,52 @@ async fn what_changes_a_filter_between_a_restores_condition_and_its_commit_has_i
         let (new, third) = (dump(&it, "new").await, dump(&it, "third").await);
         let (staged, other) = (take_in(&it, new).await, take_in(&it, third).await);
 
-        // The version is that of a moment ago while it is read.
-        gate.hold_first(Point::FilterRead);
+        // What changes the filter is committed, and nobody sees it yet.
+        if between != Nothing {
+            gate.hold_first(Point::CommitDone);
+        }
+        let (one, values) = entries(match between {
+            Added => 60..61,
+            _ => 7..8,
+        });
+        let changing = tokio::spawn({
+            let (it, live) = (it.clone(), live.clone());
+            async move {
+                let entry = Entries {
+                    items: &one,
+                    values: (&values).into(),
+                };
+                match between {
+                    Replaced => {
+                        let to = Arc::<[u32]>::from([9]);
+                        let replacement = Replacements {
+                            items: &one,
+                            from: (&values).into(),
+                            to: (&to).into(),
+                        };
+                        let replaced = it.replace_values(&live, replacement, None).await;
+                        assert_eq!(replaced.unwrap().answer, [ReplaceResult::Replaced]);
+                    }
+                    Added => {
+                        let added = it.add_values(&live, entry, AddMode::Always, None).await;
+                        assert_eq!(added.unwrap().answer, [AddResult::Added]);
+                    }
+                    Deleted => {
+                        let deleted = it.delete_values(&live, entry, None).await;
+                        assert_eq!(deleted.unwrap().answer, [true]);
+                    }
+                    Restored => {
+                        let adopted = it.adopt(&live, other.unwrap(), Replace::Anything).await;
+                        assert!(matches!(adopted, Ok(Adopted::Replaced(_))), "{adopted:?}");
+                    }
+                    Nothing => {}
+                }
+            }
+        });
+        if between != Nothing {
+            tokio::task::block_in_place(|| gate.await_arrival());
+            assert_eq!(version(&it, "live").await, wanted, "{between:?} is seen");
+        }
         let restoring = tokio::spawn({
             let it = it.clone();
             async move {
@@ -382,41 +426,10 @@ async fn what_changes_a_filter_between_a_restores_condition_and_its_commit_has_i
                 restored.await.unwrap()
             }
         });
-        tokio::task::block_in_place(|| gate.await_arrival());
-        let (one, values) = entries(match between {
-            Added => 60..61,
-            _ => 7..8,
-        });
-        let entry = Entries {
-            items: &one,
-            values: (&values).into(),
-        };
-        match between {
-            Replaced => {
-                let to = Arc::<[u32]>::from([9]);
-                let replacement = Replacements {
-                    items: &one,
-                    from: (&values).into(),
-                    to: (&to).into(),
-                };
-                let replaced = it.replace_values(&live, replacement, None).await;
-                assert_eq!(replaced.unwrap().answer, [ReplaceResult::Replaced]);
-            }
-            Added => {
-                let added = it.add_values(&live, entry, AddMode::Always, None).await;
-                assert_eq!(added.unwrap().answer, [AddResult::Added]);
-            }
-            Deleted => {
-                let deleted = it.delete_values(&live, entry, None).await;
-                assert_eq!(deleted.unwrap().answer, [true]);
-            }
-            Restored => {
-                let adopted = it.adopt(&live, other.unwrap(), Replace::Anything).await;
-                assert!(matches!(adopted, Ok(Adopted::Replaced(_))), "{adopted:?}");
-            }
-            Nothing => {}
-        }
+        // It has found the version that it wants, and waits for its commit.
+        tokio::time::sleep(Duration::from_millis(100)).await;
         gate.open();
+        changing.await.unwrap();
         let restored = restoring.await.unwrap();
         match between {
             Nothing => assert!(matches!(restored, Adopted::Replaced(_)), "{restored:?}"),
@@ -645,7 +658,8 @@ async fn every_state_of_a_filter_has_a_version_of_its_own_whatever_is_changed() 
     create(&it, "f", &with_values).await;
     let created = version(&it, "f").await;
     assert!(![seen[0].lineage, restored.lineage].contains(&created.lineage));
-    assert_eq!(it.version(&name("g")).await.unwrap(), None);
+    let missing = it.version(&name("g")).await.unwrap_err();
+    assert!(matches!(missing, EngineError::NotFound { .. }), "{missing}");
 }
 
 #[tokio::test]

@@ -544,7 +544,7 @@ impl Schedule {
         let filter = name(self.kinds[kind].name);
         let mut whole = Vec::new();
         tokio::task::block_in_place(|| self.engine.dump(&filter, &mut whole)).unwrap();
-        let version = self.engine.version(&filter).await.unwrap().unwrap();
+        let version = self.engine.version(&filter).await.unwrap();
         let intake = self
             .engine
             .intake(&filter, Replace::Anything)

@@ -1,7 +1,7 @@
 //! Dumping a filter, taking one in, and giving it its name.
 
 use crate::answer::{FilterInfo, FilterSizes};
-use crate::chain::meta::{Chain, FilterVersion, Lineage};
+use crate::chain::meta::{FilterVersion, Lineage};
 use crate::dump::stage::{Intake, StagedFilter};
 use crate::dump::write::{self, DumpSink};
 use crate::error::{EngineError, Result};
@@ -9,7 +9,6 @@ use crate::filters::decode;
 use crate::lane::command::{Adopt, Command, Outcome, Replaced};
 use crate::name::FilterName;
 use crate::ops::create::random;
-use crate::page::FilterId;
 use crate::state::Engine;
 use crate::ttl::has_ended;
 use cuckood_filter::file::Header;
@@ -67,35 +66,21 @@ impl Engine {
         }
     }
 
-    /// The version of a filter, as a dump that begins now would have it: its description
-    /// is read and nothing else. `None`: there is none of the name.
+    /// The version of a filter, as a dump that begins now would have it.
     ///
     /// # Errors
-    /// The store can't be read.
-    pub async fn version(&self, name: &FilterName) -> Result<Option<FilterVersion>> {
-        let found = self.described(name).await?;
-        Ok(found.map(|(_, chain)| *chain.version()))
+    /// [`EngineError::NotFound`], or the store can't be read.
+    pub async fn version(&self, name: &FilterName) -> Result<FilterVersion> {
+        Ok(*self.find(name).await?.view.load().chain.version())
     }
 
     /// The header of a dump that begins now.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], or the store can't be read.
+    /// As for [`version`](Self::version).
     pub async fn header(&self, name: &FilterName) -> Result<Header> {
-        let found = self.described(name).await?;
-        let header = found.and_then(|(_, chain)| Header::of(&chain));
+        let header = Header::of(&self.find(name).await?.view.load().chain);
         header.ok_or(EngineError::NotFound { name: name.clone() })
-    }
-
-    async fn described(&self, name: &FilterName) -> Result<Option<(FilterId, Chain)>> {
-        let (name, now_ms) = (name.clone(), self.state.clock.now_ms());
-        self.read(move |store| {
-            let filter = store.filter_by_name(name.as_str())?;
-            let filter = filter.filter(|filter| !has_ended(filter.expiry, now_ms));
-            let described = filter.map(|it| Ok((it.id, decode(it.id, &it.meta)?)));
-            described.transpose()
-        })
-        .await
     }
 
     /// Why a filter could not be taken in under this name now, if that is so:
@@ -109,10 +94,11 @@ impl Engine {
         replace: Replace,
     ) -> Result<Option<Adopted>> {
         let term = self.state.term(name);
-        let refused = match (replace, self.has_filter(name).await?) {
-            (Replace::Nothing, true) => Adopted::Exists,
-            (Replace::Something | Replace::If(_), false) => Adopted::Changed,
-            (Replace::If(wanted), true) if self.version(name).await? != Some(wanted) => {
+        let found = self.state.open(&self.caller, name).await?;
+        let refused = match (replace, found) {
+            (Replace::Nothing, Some(_)) => Adopted::Exists,
+            (Replace::Something | Replace::If(_), None) => Adopted::Changed,
+            (Replace::If(wanted), Some(it)) if *it.view.load().chain.version() != wanted => {
                 Adopted::Changed
             }
             _ => return Ok(None),
@@ -180,13 +166,16 @@ impl Engine {
                     id: found.id,
                     version: None,
                 }),
-                (Some(_), Replace::If(wanted)) => match self.described(name).await? {
-                    Some((id, chain)) if *chain.version() == wanted => Some(Replaced {
-                        id,
+                // It is looked at again in the commit.
+                (Some(found), Replace::If(wanted)) => {
+                    if *found.view.load().chain.version() != wanted {
+                        return refused(Adopted::Changed).await;
+                    }
+                    Some(Replaced {
+                        id: found.id,
                         version: Some(wanted),
-                    }),
-                    _ => return refused(Adopted::Changed).await,
-                },
+                    })
+                }
             };
             // What replaces a filter takes its bytes over.
             let reservation = staged.promise.redeem(

@@ -41,7 +41,7 @@ pub(super) async fn alike(
     engine: &Engine,
     filter: &FilterName,
 ) -> (Option<FilterVersion>, Vec<u8>) {
-    let version = engine.version(filter).await.unwrap();
+    let version = engine.version(filter).await.ok();
     (version, dump(engine, filter.as_str()).await)
 }
 
@@ -113,8 +113,8 @@ async fn a_restored_filter_of_any_kind_is_the_same_on_all_pods_and_goes_on_there
     cluster.check_equal().await;
     for number in 0..KINDS {
         let (copy, filter) = (format!("copy{number}"), name(&format!("f{number}")));
-        let copied = leader.version(&name(&copy)).await.unwrap().unwrap();
-        assert_ne!(Some(copied), leader.version(&filter).await.unwrap());
+        let copied = leader.version(&name(&copy)).await.unwrap();
+        assert_ne!(copied, leader.version(&filter).await.unwrap());
         let bytes = dump(&leader, &format!("f{number}")).await;
         assert_eq!(content(&dump(&leader, &copy).await), content(&bytes));
         for first in (10_000..13_000).step_by(300) {
@@ -124,7 +124,7 @@ async fn a_restored_filter_of_any_kind_is_the_same_on_all_pods_and_goes_on_there
         let deleted = leader.delete(&name(&copy), &items, None).await.unwrap();
         assert!(deleted.answer.iter().all(|&it| it));
         // And in the place of what it has become, under the other's condition.
-        let version = leader.version(&name(&copy)).await.unwrap().unwrap();
+        let version = leader.version(&name(&copy)).await.unwrap();
         let wrong = restore(&leader, &copy, &bytes, Replace::If(copied)).await;
         assert!(matches!(wrong, Adopted::Changed), "{wrong:?}");
         let replaced = restore(&leader, &copy, &bytes, Replace::If(version)).await;
