@@ -89,7 +89,7 @@ def readers(folder, lines):
     ran(BINARY, "build", lines, "--capacity", "500000000", "-o", file)
     few.write_text("".join(f"SUMMER-{number}\n" for number in range(ASKED)))
     print(f"\n## A file of {file.stat().st_size >> 20} MiB\n")
-    print("| reader | opened in | a question | MiB, opened and asked about 1,000 items |\n|---|---|---|---|")
+    print("| reader | opened in | a question | MiB resident after 1,000 items, what is mapped of the file included |\n|---|---|---|---|")
 
     def command(of):
         with open(of) as given:
