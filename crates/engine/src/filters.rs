@@ -10,7 +10,7 @@ use super::name::FilterName;
 use super::pages::{PageGeometry, PageTable, Version, WordsRead};
 use super::ttl;
 use crate::chain::address::PageAddress;
-use crate::chain::meta::{Chain, MetaError};
+use crate::chain::meta::{Chain, FilterVersion, MetaError};
 use crate::chain::plan::FutileSearches;
 use crate::page::{FilterId, Sequence};
 use crate::store::redo::RedoWrite;
@@ -136,6 +136,11 @@ pub(super) struct OpenFilter {
 }
 
 impl OpenFilter {
+    /// Which of its states is the last that was published.
+    pub(super) fn version(&self) -> FilterVersion {
+        *self.view.load().chain.version()
+    }
+
     /// What says in the store whose it is, if it is anybody's.
     pub(super) fn ownership(&self) -> Option<FilterChange> {
         self.owner.as_ref().map(|owner| FilterChange::Own {

@@ -372,6 +372,6 @@ fn describe(filter: &OpenFilter, expiry: Option<Expiry>, sizes: FilterSizes) -> 
 
 /// Whether a filter is the one that is to be replaced.
 fn is_as_wanted(found: &OpenFilter, replaced: &Replaced) -> bool {
-    let is_unchanged = |version: &FilterVersion| found.view.load().chain.version() == version;
+    let is_unchanged = |version: &FilterVersion| found.version() == *version;
     found.id == replaced.id && replaced.version.as_ref().is_none_or(is_unchanged)
 }

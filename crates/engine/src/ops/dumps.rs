@@ -71,7 +71,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`], or the store can't be read.
     pub async fn version(&self, name: &FilterName) -> Result<FilterVersion> {
-        Ok(*self.find(name).await?.view.load().chain.version())
+        Ok(self.find(name).await?.version())
     }
 
     /// The header of a dump that begins now.
@@ -98,9 +98,7 @@ impl Engine {
         let refused = match (replace, found) {
             (Replace::Nothing, Some(_)) => Adopted::Exists,
             (Replace::Something | Replace::If(_), None) => Adopted::Changed,
-            (Replace::If(wanted), Some(it)) if *it.view.load().chain.version() != wanted => {
-                Adopted::Changed
-            }
+            (Replace::If(wanted), Some(it)) if it.version() != wanted => Adopted::Changed,
             _ => return Ok(None),
         };
         self.confirm(name, term).await?;
@@ -168,7 +166,7 @@ impl Engine {
                 }),
                 // It is looked at again in the commit.
                 (Some(found), Replace::If(wanted)) => {
-                    if *found.view.load().chain.version() != wanted {
+                    if found.version() != wanted {
                         return refused(Adopted::Changed).await;
                     }
                     Some(Replaced {

@@ -112,7 +112,7 @@ impl Engine {
             united = more.map_err(refused(with))?;
         }
         let now = self.state.filters.open(&name, &self.state.store)?;
-        let now = now.map(|it| *it.view.load().chain.version());
+        let now = now.map(|it| it.version());
         if now != Some(*merge.own.version()) {
             return Err(Overload::FilterChanges.into());
         }

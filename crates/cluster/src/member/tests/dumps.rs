@@ -37,11 +37,8 @@ pub(super) async fn dump(engine: &Engine, filter: &str) -> Vec<u8> {
 }
 
 /// What is the same of a filter on all pods.
-pub(super) async fn alike(
-    engine: &Engine,
-    filter: &FilterName,
-) -> (Option<FilterVersion>, Vec<u8>) {
-    let version = engine.version(filter).await.ok();
+pub(super) async fn alike(engine: &Engine, filter: &FilterName) -> (FilterVersion, Vec<u8>) {
+    let version = engine.version(filter).await.unwrap();
     (version, dump(engine, filter.as_str()).await)
 }
 
