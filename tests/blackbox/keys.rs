@@ -245,6 +245,24 @@ fn reloads(server: &Server) -> Vec<Value> {
 }
 
 #[test]
+fn lines_that_are_not_wanted_leave_their_place_to_the_audit_log() {
+    let data = tempfile::tempdir().unwrap();
+    let flags = ["--log-level=error", "--log-format=json"];
+    let server = Server::start(data.path(), &flags);
+    // Each is refused, and would have a line beside that of the audit log.
+    for _ in 0..150 {
+        let answer = server.client().delete(server.url("/filters/missing"));
+        assert_eq!(answer.sent().unwrap().status(), StatusCode::NOT_FOUND);
+    }
+    let log = server.log();
+    let audited = log
+        .lines()
+        .filter(|line| line.contains(r#""outcome":"refused""#));
+    assert_eq!(audited.count(), 150, "{log}");
+    server.stop();
+}
+
+#[test]
 fn each_change_of_the_keys_has_one_line_in_the_audit_log() {
     let (_folder, file) = in_folder();
     let admin = add_key(&file, "admin", &["--scope=admin"]);

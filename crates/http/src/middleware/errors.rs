@@ -33,6 +33,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tracing::Level;
 
 const LONGEST_REQUEST_ID: usize = 128;
 
@@ -277,24 +278,24 @@ fn log(
     caller: &Principal,
     seconds: f64,
 ) {
-    if !caller.may_log_refusal() {
-        return;
-    }
-    let caller = caller.name();
     let status = error.code().status();
     let code = error.code().name();
     macro_rules! line {
         ($level:ident, $($what:tt)*) => {
-            tracing::$level!(request_id, method, route, caller, status, code, seconds, $($what)*)
+            // A line that nobody wants is none of the caller's.
+            if tracing::enabled!(Level::$level) && caller.may_log_refusal() {
+                let caller = caller.name();
+                tracing::event!(Level::$level, request_id, method, route, caller, status, code, seconds, $($what)*);
+            }
         };
     }
     if status < 500 {
-        line!(info, "request refused");
+        line!(INFO, "request refused");
     } else if status == StatusCode::SERVICE_UNAVAILABLE.as_u16() {
-        line!(warn, "request turned away");
+        line!(WARN, "request turned away");
     } else {
         let cause = causes(error);
-        line!(error, cause, "request failed");
+        line!(ERROR, cause, "request failed");
     }
 }
 
