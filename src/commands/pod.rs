@@ -4,16 +4,16 @@
 use super::announcing::{Announcing, acknowledged, lanes_of};
 use super::brokers::{check_safe, cluster_key, seals};
 use super::cluster::LEASE_TTL;
-use super::failure::Result;
+use super::failure::{Failure, Result};
 use super::fallen_behind::FallenBehind;
 use super::last_announced::LastAnnounced;
 use super::settings::watch_settings;
 use super::trimming::Trimming;
 use crate::client::remote::{certificates, choose_cryptography};
 use crate::cluster::jetstream::{
-    ANNOUNCE_EVERY, Announcements, Connection, Founding, Holder, JetStreamLog, KeptPositions,
-    LeaseKeeping, Leases, Patience, PodState, brokers_time, check_settings, connect, current_epoch,
-    open,
+    ANNOUNCE_EVERY, Announcements, Connection, Founding, Holder, JetStreamError, JetStreamLog,
+    KeptPositions, LeaseKeeping, Leases, Patience, PodState, brokers_time, check_settings, connect,
+    current_epoch, open,
 };
 use crate::cluster::record::Writer;
 use crate::cluster::trimming::Bounds;
@@ -35,6 +35,9 @@ const OTHER_KEY: &str = "other_key: what the pods keep in the brokers' bucket is
 
 /// How long leaving may take: leases run out by themselves.
 const LEAVING: Duration = Duration::from_secs(3);
+
+/// How long brokers that fail at a start are asked again.
+const SETTLING: Duration = Duration::from_secs(30);
 
 /// A pod that may take part in its cluster: the brokers were reached, and nobody
 /// else has its address.
@@ -59,9 +62,15 @@ pub(super) struct Pod {
 /// What a pod does in its cluster while it serves.
 pub(super) struct TakingPart(Vec<JoinHandle<()>>);
 
+/// Whether brokers that were reached may do a little later what they failed to do.
+fn may_pass(error: &Failure) -> bool {
+    matches!(error.downcast_ref(), Some(JetStreamError::Broker { .. }))
+}
+
 impl Pod {
     /// Reaches the brokers, and makes sure that they and the cluster are what they
-    /// must be.
+    /// must be. Brokers that choose a leader, or hear only now of a new stream, fail for a
+    /// moment: they are asked again for half a minute.
     ///
     /// # Errors
     /// They are not; nothing was changed.
@@ -72,12 +81,30 @@ impl Pod {
         metrics: &Arc<Metrics>,
     ) -> Result<Pod> {
         metrics.touch_snapshots();
-        let brokers = &settings.brokers;
-        if let Some(lacks) = brokers.lacks() {
+        if let Some(lacks) = settings.brokers.lacks() {
             tracing::warn!(
                 "the brokers are on other machines, with {lacks}: whoever reaches them may read and change the log of the cluster"
             );
         }
+        let started = Instant::now();
+        loop {
+            match Pod::reach(settings, data_dir, app, metrics).await {
+                Err(error) if may_pass(&error) && started.elapsed() < SETTLING => {
+                    tracing::warn!("{error}; asking the brokers again");
+                    sleep(ANNOUNCE_EVERY).await;
+                }
+                reached => return reached,
+            }
+        }
+    }
+
+    async fn reach(
+        settings: &ClusterSettings,
+        data_dir: &Path,
+        app: &App,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Pod> {
+        let brokers = &settings.brokers;
         let connection = connect(&brokers.brokers).await?;
         let epoch = current_epoch(&connection, &brokers.cluster).await?;
         let founding = open(&connection, &brokers.cluster, epoch.epoch).await?;
@@ -123,8 +150,8 @@ impl Pod {
             Arc::clone(&links),
             metrics,
         );
-        app.join(pod);
         let log = Arc::new(log.await?);
+        app.join(pod);
         let trimming = Trimming {
             announcements: announcements.clone(),
             log: Arc::clone(&log),

@@ -100,9 +100,11 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
 
     let pod = match &settings.cluster {
         None => None,
-        Some(cluster) => {
-            Some(Pod::prepare(cluster, &config.storage.data_dir, &app, &metrics).await?)
-        }
+        Some(cluster) => tokio::select! {
+            pod = Pod::prepare(cluster, &config.storage.data_dir, &app, &metrics) => Some(pod?),
+            _ = terminated.recv() => return Ok(false),
+            _ = interrupted.recv() => return Ok(false),
+        },
     };
     let (stopping, told) = watch::channel(false);
     let (start_again, to_start_again) = watch::channel(false);

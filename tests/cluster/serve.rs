@@ -1,9 +1,10 @@
 //! Three processes of `cuckood serve` over three brokers: any pod takes changes,
 //! a leader is killed, and all are equal at the end.
 
-use crate::broker::Brokers;
+use crate::broker::{Broker, Brokers};
 use crate::nats_server;
 use crate::operator::{cuckood, flags, found};
+use crate::ports::free_port;
 use crate::program::{Client, Pod, refused, status, until_led};
 use cuckood::file::FileView;
 use serde_json::{Value, json};
@@ -390,4 +391,28 @@ fn what_a_pod_cannot_work_with_is_said_in_one_line_and_changes_nothing() {
         });
         assert!(refusal.is_some(), "{setting}");
     }
+}
+
+#[test]
+fn a_pod_that_starts_while_brokers_have_no_quorum_waits_for_it_or_for_its_end() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let mut brokers = Brokers::start(3, "always");
+    found(&brokers, LANES);
+    brokers.all[1..].iter_mut().for_each(Broker::kill);
+    let mut pods = [free_port(), free_port()]
+        .map(|port| Pod::named(&format!("http://127.0.0.1:{port}"), &brokers));
+    for pod in &mut pods {
+        // The monitoring addresses of brokers that are gone can't be asked.
+        pod.also(&["--log-unsafe"]);
+        pod.start_again();
+    }
+    for pod in &pods {
+        pod.logged("asking the brokers again", 0);
+    }
+    let [waits, ends] = &mut pods;
+    assert_eq!(ends.terminate(), Some(0), "{}", ends.log());
+    brokers.all[1..].iter_mut().for_each(Broker::start);
+    waits.ready(&Client::new());
 }
