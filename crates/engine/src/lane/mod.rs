@@ -25,6 +25,15 @@
 //! | `follow` | applying what is settled and was not planned here |
 //! | `frames` | the frames of the pages that a commit changes |
 //! | `commit` | what a lane works with; one write to the store, then publication and answers |
+//!
+//! # Three ways to one commit
+//! All end in `Lane::commit`, and what changes in pages is encoded by `Encoding` alone.
+//! A group commit (`drain`) plans commands of many filters on top of each other, and
+//! leaves out one whose pages are missing; its pins end with it. A sliced plan is of one
+//! command, and keeps pins and overlay from turn to turn, so that only its own filter
+//! waits. A group commit whose first command is too long becomes one, with what is
+//! planned. What is done alone (`lifecycle`) plans no items: there is nothing to
+//! suspend, and names, ends and numbers are looked at when it is committed.
 
 pub(super) mod allowance;
 mod changes;

@@ -53,6 +53,10 @@ pub struct Replacements<'a> {
 }
 
 /// What entries have beside their items.
+///
+/// Two languages, for callers alone: lanes, plans and pages know values. A value is no
+/// row of one label, since it is kept as the number that it is, where a label is looked
+/// up among those of an attribute, or hashed.
 #[derive(Clone, Copy)]
 pub enum EntryValues<'a> {
     /// Values.

@@ -1,4 +1,8 @@
 //! What the whole log did to one page, and how many items are in one.
+//!
+//! [`LoggedPage`](crate::logged::LoggedPage) is what one record says, to be put into a
+//! frame. Who reads a snapshot has no frames, and makes each image once, of all records:
+//! so what they say of a page is brought together first.
 
 use crate::page::PageId;
 use crate::resident::PageGeometry;
