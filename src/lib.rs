@@ -115,7 +115,7 @@
 //! | overlay | changes that are planned and not published |
 //! | commit | one atomic write of everything that a drain changed |
 //! | publication | making a commit visible to readers |
-//! | in doubt | said of a commit that failed: whether it took place is unknown until it is settled |
+//! | indeterminate | said of a commit that failed: whether it took place is unknown until it is settled |
 //! | redo record | the slots that a commit wrote, as absolute values |
 //! | log | the redo records that no checkpoint has made needless |
 //! | checkpoint | writing images of dirty pages, so that the log can be cut |

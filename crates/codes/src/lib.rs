@@ -15,7 +15,7 @@ pub enum Retry {
     /// Nothing was done, and it may be done in a moment.
     Soon,
     /// It may have been done: a change must not be sent again blindly.
-    InDoubt,
+    Indeterminate,
 }
 
 /// What there is to say of a kind of error.
@@ -148,11 +148,11 @@ codes! {
         => "path, query string and headers have more than 65536 bytes or 100 lines; send items in the body of a POST";
     Internal: 500, Never, "internal", "Internal error"
         => "an internal error occurred; the request id identifies it in the server's log";
-    OutcomeUnknown: 500, InDoubt, "outcome_unknown", "The outcome of the change is unknown";
+    OutcomeUnknown: 500, Indeterminate, "outcome_unknown", "The outcome of the change is unknown";
     StorageFailed: 500, Never, "storage_failed", "The storage failed";
     NotLeading: 503, Soon, "not_leading", "No pod leads the filter's lane", counted;
     LogUnavailable: 503, Soon, "log_unavailable", "The commit log does not answer", counted;
-    OutcomePending: 503, InDoubt, "outcome_pending", "The commit log has not settled the change";
+    OutcomePending: 503, Indeterminate, "outcome_pending", "The commit log has not settled the change";
     LaneStopped: 503, Never, "lane_stopped", "The filter's lane has stopped", counted;
     PodNotReady: 503, Soon, "pod_not_ready", "The pod is not as far as others";
     PositionNotReached: 503, Soon, "position_not_reached", "The pod is behind the position";

@@ -42,7 +42,7 @@ impl Engine {
                 EngineError::DiskShort(_)
                 | EngineError::OutcomeUnknown(_)
                 | EngineError::Overloaded(
-                    Overload::CommitInDoubt | Overload::StorageRefuses | Overload::DiskHangs,
+                    Overload::CommitIndeterminate | Overload::StorageRefuses | Overload::DiskHangs,
                 ),
             ) => Err(EngineError::NotLeading),
             Err(error) => Err(error),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub enum Overload {
     /// The lane has to settle a commit of unknown outcome first.
     #[error("an earlier commit failed and the store does not accept writes yet")]
-    CommitInDoubt,
+    CommitIndeterminate,
     /// Checkpoints fail while log or dirty pages are at their bound.
     #[error("pages can't be written to the store, and memory for more is used up")]
     Checkpoints,

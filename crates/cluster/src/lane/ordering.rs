@@ -211,7 +211,7 @@ impl LaneOrder for ReplicatedOrder {
             return Some(EngineError::LaneHalted(Arc::new(halt.clone())));
         }
         if !work.is_settled() {
-            return Some(Overload::CommitInDoubt.into());
+            return Some(Overload::CommitIndeterminate.into());
         }
         work.term().is_none().then_some(EngineError::NotLeading)
     }

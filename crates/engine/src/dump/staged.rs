@@ -105,8 +105,8 @@ impl Drop for StagedPages {
 }
 
 impl OfLane {
-    /// Has all pods take these pages. Nothing is in doubt if that fails: what has no
-    /// name is given up.
+    /// Has all pods take these pages. If that fails, it does not matter which have them:
+    /// what has no name is given up.
     fn stage(
         &self,
         state: &EngineState,

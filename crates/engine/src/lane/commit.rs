@@ -109,7 +109,7 @@ impl Batch {
 
 /// A commit whose outcome is unknown until it is settled.
 #[must_use]
-pub(super) struct InDoubt {
+pub(super) struct Indeterminate {
     /// What the store said.
     pub(super) cause: Arc<StoreError>,
     /// What settles it.
@@ -123,12 +123,12 @@ pub(super) struct InDoubt {
     _recorders: Vec<SideRecorder>,
 }
 
-impl InDoubt {
+impl Indeterminate {
     /// What a caller is told whose change waits behind it.
     pub(super) fn refusal(&self, disk: &Disk) -> EngineError {
         match *self.cause {
             StoreError::NoSpace { .. } => disk.as_short().into(),
-            _ => Overload::CommitInDoubt.into(),
+            _ => Overload::CommitIndeterminate.into(),
         }
     }
 }
@@ -140,7 +140,7 @@ impl Lane {
         answers: Vec<(Request, Outcome)>,
         encoded: Encoded,
         publish: impl FnOnce(&[Changes]),
-    ) -> Option<InDoubt> {
+    ) -> Option<Indeterminate> {
         let changes = &encoded.changes;
         let published = |it: &Changes| it.filter.view.load().chain.slot_bytes();
         let bytes_before: Vec<u64> = changes.iter().map(published).collect();
@@ -168,7 +168,7 @@ impl Lane {
         &self,
         batch: Batch,
         publish: impl FnOnce(&[Changes], Option<Reservation>),
-    ) -> Option<InDoubt> {
+    ) -> Option<Indeterminate> {
         // Of commands that are planned together those that were withdrawn are
         // gone by now.
         if !batch
@@ -213,7 +213,7 @@ impl Lane {
                     NotStored::StoreFailed(cause) => {
                         let touched = batch.touched.into_iter();
                         let touched: Vec<_> = touched.map(|it| taken_back(&commit, it)).collect();
-                        Some(InDoubt {
+                        Some(Indeterminate {
                             cause,
                             undo: undo(&commit, &touched, batch.created.as_ref()),
                             created: batch.created,
@@ -251,7 +251,7 @@ impl Lane {
 
     /// Has the commit log take a record that changes nothing, and answers. A server
     /// without one has applied all that was acknowledged anyway.
-    pub(super) fn barrier(&self, request: Request) -> Option<InDoubt> {
+    pub(super) fn barrier(&self, request: Request) -> Option<Indeterminate> {
         let Some(shared) = &self.shared else {
             request.answer(Ok(Outcome::Passed));
             return None;
@@ -275,7 +275,7 @@ impl Lane {
                         self.queue.give_back(request);
                         return None;
                     }
-                    // It changes nothing: nothing is in doubt but the store.
+                    // It changes nothing, so nobody has to know whether it is there.
                     Some(EngineError::LogSilent) => Err(EngineError::LogUnavailable),
                     Some(error) => Err(error),
                 }
@@ -420,20 +420,20 @@ impl Lane {
     }
 
     /// Settles a commit of unknown outcome: its number is written again
-    /// without a record, and the filters as they are. Returns the doubt if
+    /// without a record, and the filters as they are. Returns the commit if
     /// the store refuses that too.
-    pub(super) fn settle(&self, doubt: InDoubt) -> Option<InDoubt> {
-        let sequence = doubt.undo.sequence;
-        if let Err(error) = self.store.commit(&doubt.undo) {
+    pub(super) fn settle(&self, unknown: Indeterminate) -> Option<Indeterminate> {
+        let sequence = unknown.undo.sequence;
+        if let Err(error) = self.store.commit(&unknown.undo) {
             tracing::error!(%error, sequence = sequence.0, "the store still refuses writes");
-            return Some(doubt);
+            return Some(unknown);
         }
         self.checkpointer.publish(self.number, sequence, 0, |_| {});
-        for (filter, chain) in doubt.touched {
+        for (filter, chain) in unknown.touched {
             let view = filter.view.load().advanced(filter.id, chain);
             filter.view.store(Arc::new(view));
         }
-        if let Some((id, name)) = &doubt.created {
+        if let Some((id, name)) = &unknown.created {
             self.filters.forget(*id, name);
             // What settled it has put its pages on the list.
             self.checkpointer.reclaim_soon([Garbage::Filter(*id)]);

@@ -2,7 +2,7 @@
 
 use super::changes::{Encoded, PlannedFilter};
 use super::command::{Command, CompactStep, Outcome};
-use super::commit::{InDoubt, Lane};
+use super::commit::{Indeterminate, Lane};
 use super::items::{ItemWork, Pace};
 use super::memory::PlanMemory;
 use super::queue::{Next, Turn};
@@ -40,7 +40,7 @@ pub(super) struct Drained {
     /// A plan that has to go on in slices.
     pub(super) sliced: Option<Box<SlicedPlan>>,
     /// What has to be settled.
-    pub(super) in_doubt: Option<InDoubt>,
+    pub(super) indeterminate: Option<Indeterminate>,
 }
 
 /// A command that is too much for a drain.
@@ -96,7 +96,7 @@ impl Lane {
                     let target = PlannedFilter { chain, ..target };
                     return Drained {
                         sliced: Some(SlicedPlan::of(turn, request, target, begun, drain.pins)),
-                        in_doubt: None,
+                        indeterminate: None,
                     };
                 }
                 // Without those before it, it may get the pages that it needs.
@@ -131,13 +131,13 @@ impl Lane {
             },
         );
         // The pages stay pinned until it is done.
-        let in_doubt = self.commit_planned(drain.answers, planned, |changes| {
+        let indeterminate = self.commit_planned(drain.answers, planned, |changes| {
             self.record(&stats, items, changes);
         });
         drop(drain.pins);
         Drained {
             sliced: None,
-            in_doubt,
+            indeterminate,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::changes::{Encoded, PlannedFilter};
 use super::command::{Adopt, Command, CompactStep, Create, Outcome, Replaced, Stage};
-use super::commit::{Batch, InDoubt, Lane};
+use super::commit::{Batch, Indeterminate, Lane};
 use super::request::{Answer, Request};
 use crate::answer::FilterSizes;
 use crate::chain::meta::{Chain, FilterVersion};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 impl Lane {
     /// Works on a command that is not planned together with others.
-    pub(super) fn work_alone(&self, request: Request) -> Option<InDoubt> {
+    pub(super) fn work_alone(&self, request: Request) -> Option<Indeterminate> {
         let filter = match request.command.clone() {
             Command::Adopt(adopt) => return self.adopt(request, adopt),
             Command::Stage(stage) => return self.stage(request, stage),
@@ -84,7 +84,7 @@ impl Lane {
         made: Encoded,
         outcome: Outcome,
         stats: &[PlanStats],
-    ) -> Option<InDoubt> {
+    ) -> Option<Indeterminate> {
         let ended = match self.place_for(&create) {
             Ok(ended) => ended,
             Err(refusal) => return refuse(request, refusal),
@@ -129,7 +129,7 @@ impl Lane {
     }
 
     /// Has all pods take pages of a filter that has no name yet.
-    fn stage(&self, request: Request, stage: Stage) -> Option<InDoubt> {
+    fn stage(&self, request: Request, stage: Stage) -> Option<Indeterminate> {
         let Some(shared) = &self.shared else {
             return refuse(request, Ok(Outcome::Stale));
         };
@@ -162,7 +162,7 @@ impl Lane {
     }
 
     /// Has all pods remove the pages of a filter that gets no name.
-    fn give_up(&self, request: Request, id: FilterId) -> Option<InDoubt> {
+    fn give_up(&self, request: Request, id: FilterId) -> Option<Indeterminate> {
         if let Err(refusal) = self.is_staged(id) {
             return refuse(request, Err(refusal));
         }
@@ -177,7 +177,7 @@ impl Lane {
     }
 
     /// Gives a staged filter its name, and with it the place of another.
-    fn adopt(&self, request: Request, adopt: Adopt) -> Option<InDoubt> {
+    fn adopt(&self, request: Request, adopt: Adopt) -> Option<Indeterminate> {
         if self.shared.is_some()
             && let Err(refusal) = self.is_staged(adopt.id)
         {
@@ -278,7 +278,7 @@ impl Lane {
         Ok(moved.collect())
     }
 
-    fn remove(&self, request: Request, filter: &Arc<OpenFilter>) -> Option<InDoubt> {
+    fn remove(&self, request: Request, filter: &Arc<OpenFilter>) -> Option<Indeterminate> {
         let mut batch = Batch::of(request, Outcome::Removed, filter);
         batch.filter_changes.extend(removal(filter));
         self.commit(batch, |_, _| self.forget(filter))
@@ -298,7 +298,7 @@ impl Lane {
         request: Request,
         filter: &Arc<OpenFilter>,
         share: f64,
-    ) -> Option<InDoubt> {
+    ) -> Option<Indeterminate> {
         let mut planned = PlannedFilter::of(filter);
         let chain = &mut planned.chain;
         let closed = match chain.is_compacting() {
@@ -311,7 +311,7 @@ impl Lane {
         self.commit_planned(answers, encoded, |changes| self.record(&[], 0, changes))
     }
 
-    fn end_compaction(&self, request: Request, filter: &Arc<OpenFilter>) -> Option<InDoubt> {
+    fn end_compaction(&self, request: Request, filter: &Arc<OpenFilter>) -> Option<Indeterminate> {
         let mut planned = PlannedFilter::of(filter);
         let dropped = planned.chain.end_compaction();
         planned.dropped = dropped.clone();
@@ -332,7 +332,7 @@ impl Lane {
 }
 
 /// Answers a request for which nothing is to be committed.
-fn refuse(request: Request, answer: Answer) -> Option<InDoubt> {
+fn refuse(request: Request, answer: Answer) -> Option<Indeterminate> {
     request.answer(answer);
     None
 }

@@ -3,7 +3,7 @@
 //!
 //! The engine knows a [`LaneOrder`], and does itself what is about
 //! filters: it makes sure that others can apply a commit before it is sent, stores what
-//! is settled, tells the clock, and keeps what is in doubt.
+//! is settled, tells the clock, and keeps what nobody knows the outcome of.
 
 use super::queue::LaneQueue;
 use super::record;
@@ -239,7 +239,7 @@ impl SharedOrdering {
     /// Does what is to be done to have commits ordered.
     pub(crate) fn go_on(&self) {
         self.order.go_on();
-        self.end_doubt();
+        self.forget_settled();
     }
 
     /// Says that one that was settled is applied and published.
@@ -255,7 +255,7 @@ impl SharedOrdering {
         let last_filter = self.last_filter_with(commit);
         self.work.borrow_mut().last_filter = last_filter;
         self.order.applied(settled);
-        self.end_doubt();
+        self.forget_settled();
         self.order.published();
     }
 
@@ -279,7 +279,7 @@ impl SharedOrdering {
     }
 
     /// Lets requests be sent again that were told that nobody knows, once somebody does.
-    fn end_doubt(&self) {
+    fn forget_settled(&self) {
         if self.order.is_settled() {
             let mut work = self.work.borrow_mut();
             work.recorders.clear();

@@ -12,7 +12,7 @@
 
 use super::allowance::Allowance;
 use super::command::Command;
-use super::commit::{InDoubt, Lane};
+use super::commit::{Indeterminate, Lane};
 use super::drain::{Drained, may_go, most_beside};
 use super::memory::PlanMemory;
 use super::ordering::{SharedOrdering, is_answered};
@@ -37,7 +37,7 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(10);
 /// What a lane has under way from one turn to the next.
 struct UnderWay {
     memory: PlanMemory,
-    in_doubt: Option<InDoubt>,
+    indeterminate: Option<Indeterminate>,
     /// The plan that takes more than one slice, if there is one.
     suspended: Option<Box<SlicedPlan>>,
     /// Whether a long command that has waited for pages may have them now.
@@ -49,7 +49,7 @@ impl Lane {
     pub(crate) fn run(self) {
         let mut under_way = UnderWay {
             memory: PlanMemory::new(Allowance::new(&self.allowances, self.number)),
-            in_doubt: None,
+            indeterminate: None,
             suspended: None,
             is_granted: false,
         };
@@ -69,10 +69,10 @@ impl Lane {
                 false => self.queue.next_long(),
             };
             let next = long.unwrap_or_else(|| self.queue.next(may_go, self.patience(is_waiting)));
-            under_way.in_doubt = under_way
-                .in_doubt
+            under_way.indeterminate = under_way
+                .indeterminate
                 .take()
-                .and_then(|doubt| self.settle(doubt));
+                .and_then(|unknown| self.settle(unknown));
             match next {
                 Next::Nothing => {}
                 Next::Stop => break,
@@ -90,8 +90,8 @@ impl Lane {
             let change = i64::from(under_way.suspended.is_some()) - i64::from(had_plan);
             self.metrics.suspended_plans.add(change);
         }
-        if let Some(doubt) = under_way.in_doubt
-            && self.settle(doubt).is_some()
+        if let Some(unknown) = under_way.indeterminate
+            && self.settle(unknown).is_some()
         {
             tracing::error!("stopped with a commit of unknown outcome");
         }
@@ -148,8 +148,8 @@ impl Lane {
         if let Some(refusal) = self.not_leading(request) {
             return Some(refusal);
         }
-        match &under_way.in_doubt {
-            Some(doubt) => Some(doubt.refusal(&self.disk)),
+        match &under_way.indeterminate {
+            Some(unknown) => Some(unknown.refusal(&self.disk)),
             // What makes room does not wait for it.
             None if request.command.needs_room() => self.wait_for_room().err(),
             None => None,
@@ -213,13 +213,16 @@ impl Lane {
                 }
             }
             _ if request.is_drained() => {
-                let Drained { sliced, in_doubt } = self.drain(
+                let Drained {
+                    sliced,
+                    indeterminate,
+                } = self.drain(
                     turn,
                     request,
                     under_way.suspended.as_deref(),
                     &mut under_way.memory,
                 );
-                under_way.in_doubt = in_doubt;
+                under_way.indeterminate = indeterminate;
                 if let Some(plan) = sliced {
                     self.suspend(plan, under_way);
                 }
@@ -231,7 +234,7 @@ impl Lane {
             }
             _ => {
                 self.queue.charge(&turn, UNITS_ALONE);
-                under_way.in_doubt = self.work_alone(request);
+                under_way.indeterminate = self.work_alone(request);
             }
         }
     }
@@ -241,11 +244,11 @@ impl Lane {
         if let Some(refusal) = self.shared.as_ref().and_then(|it| it.order.refusal()) {
             return plan.request.answer(Err(refusal));
         }
-        if let Some(doubt) = &under_way.in_doubt {
-            return plan.request.answer(Err(doubt.refusal(&self.disk)));
+        if let Some(unknown) = &under_way.indeterminate {
+            return plan.request.answer(Err(unknown.refusal(&self.disk)));
         }
         match self.slice(plan, &mut under_way.memory.search) {
-            Sliced::Ended(in_doubt) => under_way.in_doubt = in_doubt,
+            Sliced::Ended(indeterminate) => under_way.indeterminate = indeterminate,
             Sliced::More(plan) => {
                 let suspended = under_way.suspended.as_deref();
                 let held = suspended.map_or(0, SlicedPlan::pages);
@@ -255,7 +258,7 @@ impl Lane {
                     false => 0,
                 };
                 match plan.into_small(most_pages) {
-                    Ok(small) => under_way.in_doubt = self.commit_small(small),
+                    Ok(small) => under_way.indeterminate = self.commit_small(small),
                     Err(plan) => self.suspend(plan, under_way),
                 }
             }

@@ -3,7 +3,7 @@
 
 use super::changes::{Encoded, Encoding, PlannedFilter};
 use super::command::{Command, Create, Outcome};
-use super::commit::{InDoubt, Lane};
+use super::commit::{Indeterminate, Lane};
 use super::items::{ItemWork, Pace};
 use super::queue::Turn;
 use super::request::{Answer, Request};
@@ -28,7 +28,7 @@ pub(super) enum Sliced {
     /// There is more to do.
     More(Box<SlicedPlan>),
     /// It is answered, and this has to be settled.
-    Ended(Option<InDoubt>),
+    Ended(Option<Indeterminate>),
 }
 
 impl Lane {
@@ -127,7 +127,7 @@ impl Lane {
     }
 
     /// Commits a plan at once.
-    pub(super) fn commit_small(&self, plan: SmallPlan) -> Option<InDoubt> {
+    pub(super) fn commit_small(&self, plan: SmallPlan) -> Option<Indeterminate> {
         let (encoded, came) = plan.planned.encode_all(&plan.request.command);
         let owner = plan.target.filter.owner.as_ref();
         self.commit_encoded(plan.request, owner, plan.pins, encoded, came)
@@ -228,7 +228,7 @@ impl Lane {
         pins: DrainPins,
         encoded: Encoded,
         came: PlanOutcome,
-    ) -> Option<InDoubt> {
+    ) -> Option<Indeterminate> {
         if let Err(refusal) = self.check_again(&request.command, owner) {
             request.answer(Err(refusal));
             return None;

@@ -31,7 +31,7 @@ use tokio::time::timeout;
 const ITEMS_PER_TURN: usize = 8192;
 
 /// How long after its deadline a commit that is being written is waited for:
-/// most take less, and then nothing is in doubt.
+/// most take less, and then no outcome is unknown.
 const COMMIT_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Items of a command times the sub-filters that each may have to be looked

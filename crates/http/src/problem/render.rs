@@ -28,7 +28,7 @@ impl HttpError {
                 },
             ) => Some(*seconds),
             other => match (other.code().retry(), other.code().status()) {
-                (Retry::Soon, _) | (Retry::InDoubt, 503) => Some(1),
+                (Retry::Soon, _) | (Retry::Indeterminate, 503) => Some(1),
                 _ => None,
             },
         }

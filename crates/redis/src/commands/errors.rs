@@ -128,7 +128,7 @@ pub(crate) fn first_word(code: Code) -> &'static str {
         (Code::OverQuota | Code::OverKeyQuota | Code::TooManyFilters, ..) => "OOM",
         (Code::DiskReserve | Code::DiskFull | Code::NoRoom, ..) => "MISCONF",
         (_, _, Retry::Soon) => "TRYAGAIN",
-        (_, _, Retry::Never | Retry::InDoubt) => "ERR",
+        (_, _, Retry::Never | Retry::Indeterminate) => "ERR",
     }
 }
 
