@@ -170,7 +170,7 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     tracing::info!(address, console, data_dir = %config.storage.data_dir.display(), "serving");
 
     if let Some(taking_part) = taking_part {
-        // Others lead from here on, and this pod passes on to them what comes still.
+        // Others lead from here on, and this pod forwards to them what comes still.
         when_told(told.clone()).await;
         taking_part.ended().await;
     }

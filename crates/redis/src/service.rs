@@ -342,7 +342,7 @@ pub(crate) struct Texts {
 }
 
 impl ClientInfo {
-    /// Of commands that another pod has passed on.
+    /// Of commands that another pod has forwarded.
     pub(crate) fn of_a_pod(id: u64) -> Arc<ClientInfo> {
         let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
         ClientInfo::new(id, nobody, nobody)

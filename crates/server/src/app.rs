@@ -112,7 +112,7 @@ impl App {
         self.cluster.get()
     }
 
-    /// Takes commands that other pods pass on, if the server is in a cluster.
+    /// Takes commands that other pods forward, if the server is in a cluster.
     pub fn take_commands(&self, worker: Arc<dyn CommandWorker>) {
         if self.cluster().is_some() {
             // As for a second engine.
@@ -120,7 +120,7 @@ impl App {
         }
     }
 
-    /// What works on commands that other pods pass on.
+    /// What works on commands that other pods forward.
     pub fn command_worker(&self) -> Option<&Arc<dyn CommandWorker>> {
         self.command_worker.get()
     }

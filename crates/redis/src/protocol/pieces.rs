@@ -1,4 +1,4 @@
-//! Commands as clients write them, in pieces: what is passed on to another pod is
+//! Commands as clients write them, in pieces: what is forwarded to another pod is
 //! never in memory a second time as a whole.
 
 use super::batch::Batch;

@@ -94,7 +94,7 @@ impl Links {
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT)
             .redirect(reqwest::redirect::Policy::none())
-            // What is passed on is passed on as it is, and to nobody in between.
+            // What is forwarded goes as it is, and to nobody in between.
             .no_proxy()
             .no_gzip()
             .http1_only()
