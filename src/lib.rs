@@ -63,7 +63,7 @@
 //!
 //! | to find | look in |
 //! |---|---|
-//! | what a lane does with a command | `engine/src/lane/run.rs`, then `engine/src/lane/drain.rs` |
+//! | what a lane does with a command | `engine/src/lane/run.rs`, then `engine/src/lane/group_commit.rs` |
 //! | what a commit writes, and what becomes of one that failed | `engine/src/lane/commit.rs` |
 //! | what a plan is counted in | `engine/src/lane/commit.rs`, `Lane::record` |
 //! | how a reader notices that pages changed | `engine/src/reader.rs`, `pages/src/resident/seqlock.rs` |
@@ -108,12 +108,12 @@
 //! | version | a count of a page's publications: readers compare it before and after reading |
 //! | lane | the one thread that changes a filter; a filter always has the same one |
 //! | command | what a lane is asked to do |
-//! | drain | the commands that one commit serves |
+//! | group commit | the commands that one commit serves, planned on top of each other |
 //! | slice | as much of a plan as a lane makes in one turn |
 //! | suspended plan | one that waits for its next slice; a lane has one at most |
 //! | plan | what a command would change, computed over an overlay |
 //! | overlay | changes that are planned and not published |
-//! | commit | one atomic write of everything that a drain changed |
+//! | commit | one atomic write of everything that was planned |
 //! | publication | making a commit visible to readers |
 //! | indeterminate | said of a commit that failed: whether it took place is unknown until it is settled |
 //! | redo record | the slots that a commit wrote, as absolute values |
@@ -149,7 +149,7 @@
 //! ```
 //!
 //! A change becomes a command in the queue of its filter's lane. The lane
-//! drains what waits, plans it over an overlay, commits it with one redo
+//! takes what waits, plans it over an overlay, commits it with one redo
 //! record and one forced write, publishes the changed words and answers every
 //! caller. Page images follow later, in slices, and let the log be cut.
 //!

@@ -33,9 +33,9 @@
 //!
 //! # Bounds
 //! The cache has F frames. At most F/4 pages are dirty when a commit begins,
-//! commands that wait pin at most F/4, and the drains of all lanes together
+//! commands that wait pin at most F/4, and the group commits of all lanes together
 //! touch at most F/4. So there always is a frame that is none of these, or
-//! becomes so by a checkpoint or the end of a drain, neither of which waits
+//! becomes so by a checkpoint or the end of a group commit, neither of which waits
 //! for a frame: nothing can deadlock.
 
 mod answer;

@@ -5,7 +5,7 @@
 //! are at work at the same time. There each lane has a small part that is its own, and
 //! takes what it needs beyond that from what all of them share.
 //!
-//! Nobody waits for others while it holds some of what is shared: a drain that gets no
+//! Nobody waits for others while it holds some of what is shared: a group commit that gets no
 //! more ends, and a command that needs more waits, with nothing, for all that a lane may
 //! hold, in the order in which lanes came. Whoever holds something goes on by itself, so
 //! it is given back. Nobody takes anything past a lane that waits.
@@ -48,7 +48,7 @@ impl Allowances {
         at_work: usize,
         has_room: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Allowances {
-        // A drain may take half of this and one command more.
+        // A group commit may take half of this and one command more.
         let max_pages = frames / (6 * at_work);
         let most = max_pages + max_pages / 2;
         let own = match lanes <= at_work {

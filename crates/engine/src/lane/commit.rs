@@ -1,7 +1,7 @@
 //! What a lane works with; and the way from a plan to a durable, published
 //! commit, and to the answers.
 //!
-//! One write to the store holds everything that a drain changed: the redo
+//! One write to the store holds everything that a group commit changed: the redo
 //! record with every slot that was written, and the description of every
 //! filter that was touched. After it nothing may fail, so whatever could (the
 //! frames of pages that are new) is taken before it. Only then are words

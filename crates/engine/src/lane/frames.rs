@@ -8,7 +8,7 @@ use crate::store::StoreError;
 use std::sync::Arc;
 
 /// The frame of every page that a commit changes. Pages that were there are
-/// pinned by the drain; those that are not published yet get their frames here,
+/// pinned by the group commit; those that are not published yet get their frames here,
 /// and are pinned until this is dropped.
 pub(super) struct Frames<'a> {
     cache: &'a PageCache,

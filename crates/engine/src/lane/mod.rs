@@ -11,7 +11,7 @@
 //! | `fair` | whose turn it is |
 //! | `units` | what is done in one go, in units of cost |
 //! | `run` | a lane's thread |
-//! | `drain` | planning what waits, and committing it at once |
+//! | `group_commit` | planning what waits, and committing it at once |
 //! | `sliced` | a plan that takes more than one slice, as far as it came |
 //! | `slices` | what is done with it in each of its turns, between other commits |
 //! | `memory` | memory that plans take one after another |
@@ -28,7 +28,7 @@
 //!
 //! # Three ways to one commit
 //! All end in `Lane::commit`, and what changes in pages is encoded by `Encoding` alone.
-//! A group commit (`drain`) plans commands of many filters on top of each other, and
+//! A group commit plans commands of many filters on top of each other, and
 //! leaves out one whose pages are missing; its pins end with it. A sliced plan is of one
 //! command, and keeps pins and overlay from turn to turn, so that only its own filter
 //! waits. A group commit whose first command is too long becomes one, with what is
@@ -39,10 +39,10 @@ pub(super) mod allowance;
 mod changes;
 pub(super) mod command;
 pub(super) mod commit;
-mod drain;
 mod fair;
 mod follow;
 mod frames;
+mod group_commit;
 mod items;
 mod lifecycle;
 mod memory;

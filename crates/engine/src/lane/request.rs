@@ -95,7 +95,7 @@ impl Request {
     }
 
     /// Whether it is planned and committed together with others.
-    pub(super) fn is_drained(&self) -> bool {
+    pub(super) fn is_grouped(&self) -> bool {
         match self.command {
             Command::Items(..) => !self.is_long(),
             // It is bounded by itself. One that is long waits for the pages of
@@ -153,6 +153,6 @@ mod tests {
         }));
         let (request, _reply) = Request::new(&SERVER, step, None, None);
         let request = request.into_long();
-        assert!(request.is_long() && request.is_drained());
+        assert!(request.is_long() && request.is_grouped());
     }
 }

@@ -1,6 +1,6 @@
 //! The single writer of its filters.
 //!
-//! A lane is a thread. It drains the commands that wait, plans them one after
+//! A lane is a thread. It takes the commands that wait, plans them one after
 //! another over an overlay, commits everything at once, publishes, and answers
 //! every caller: one forced write serves all that waited for it. A command that
 //! needs a page which is not resident is handed back to its caller with the
@@ -13,7 +13,7 @@
 use super::allowance::Allowance;
 use super::command::Command;
 use super::commit::{Indeterminate, Lane};
-use super::drain::{Drained, may_go, most_beside};
+use super::group_commit::{GroupOutcome, may_go, most_beside};
 use super::memory::PlanMemory;
 use super::ordering::{SharedOrdering, is_answered};
 use super::queue::{Next, Turn};
@@ -212,11 +212,11 @@ impl Lane {
                     self.go_on(plan, under_way);
                 }
             }
-            _ if request.is_drained() => {
-                let Drained {
+            _ if request.is_grouped() => {
+                let GroupOutcome {
                     sliced,
                     indeterminate,
-                } = self.drain(
+                } = self.commit_group(
                     turn,
                     request,
                     under_way.suspended.as_deref(),

@@ -14,7 +14,7 @@ use super::units::COMMAND_UNITS;
 use super::words::Missing;
 use crate::chain::plan::{FutileSearches, PartialPlan, PlanStats};
 use crate::filters::OpenFilter;
-use crate::pages::DrainPins;
+use crate::pages::PlanPins;
 use std::sync::Arc;
 
 /// A plan as far as it came.
@@ -24,7 +24,7 @@ pub(super) struct SlicedPlan {
     pub(super) turn: Turn,
     /// The filter as it was, with the plan's chain.
     pub(super) target: PlannedFilter,
-    pub(super) pins: DrainPins,
+    pub(super) pins: PlanPins,
     pub(super) stage: Stage,
 }
 
@@ -78,11 +78,11 @@ impl PlannedChanges {
     }
 }
 
-/// A plan that had no more to do than a command of a drain.
+/// A plan that had no more to do than a command of a group commit.
 pub(super) struct SmallPlan {
     pub(super) request: Request,
     pub(super) target: PlannedFilter,
-    pub(super) pins: DrainPins,
+    pub(super) pins: PlanPins,
     pub(super) planned: Box<PlannedChanges>,
 }
 
@@ -93,7 +93,7 @@ impl SlicedPlan {
         request: Request,
         target: PlannedFilter,
         begun: BegunPlan,
-        pins: DrainPins,
+        pins: PlanPins,
     ) -> Box<SlicedPlan> {
         Box::new(SlicedPlan {
             request,
@@ -122,7 +122,7 @@ impl SlicedPlan {
                 && matches!(Flow::of(request), Flow::Changes(_))
     }
 
-    /// What it is if it is planned, and neither cost more than a command of a drain
+    /// What it is if it is planned, and neither cost more than a command of a group commit
     /// may nor holds more than so many pages.
     pub(super) fn into_small(self: Box<Self>, most_pages: usize) -> Result<SmallPlan, Box<Self>> {
         let fits = self.pages() <= most_pages;

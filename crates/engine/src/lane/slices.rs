@@ -15,7 +15,7 @@ use crate::chain::plan::{PartialPlan, Planner};
 use crate::cuckoo::kick::KickSearch;
 use crate::error::EngineError;
 use crate::filters::OpenFilter;
-use crate::pages::DrainPins;
+use crate::pages::PlanPins;
 use std::mem;
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Lane {
             work: ItemWork::begin(&request.command),
             missing: Missing::default(),
         };
-        SlicedPlan::of(turn, request, target, begun, DrainPins::begin(&self.cache))
+        SlicedPlan::of(turn, request, target, begun, PlanPins::begin(&self.cache))
     }
 
     /// Plans a slice, encodes what is planned, or commits it: each has a turn of
@@ -138,7 +138,7 @@ impl Lane {
         &self,
         command: &Command,
         target: &mut PlannedFilter,
-        pins: &mut DrainPins,
+        pins: &mut PlanPins,
         begun: &mut BegunPlan,
         search: &mut KickSearch,
     ) -> Pace {
@@ -162,7 +162,7 @@ impl Lane {
         begun: Box<BegunPlan>,
         pace: Pace,
         target: &PlannedFilter,
-        pins: &DrainPins,
+        pins: &PlanPins,
     ) -> Result<Stage, Answer> {
         let pages = pins.held() + target.new_pages(&begun.partial.overlay);
         if begun.missing.over || pages > self.max_pages {
@@ -225,7 +225,7 @@ impl Lane {
         &self,
         request: Request,
         owner: Option<&Arc<str>>,
-        pins: DrainPins,
+        pins: PlanPins,
         encoded: Encoded,
         came: PlanOutcome,
     ) -> Option<Indeterminate> {

@@ -4,12 +4,12 @@
 /// A slice: what a flow gets in a row.
 pub(crate) const SLICE_UNITS: u64 = 16_384;
 
-/// What a command of a drain may cost; others have slices of their own. Half a
+/// What a command of a group commit may cost; others have slices of their own. Half a
 /// slice more, so that what takes little more is planned at once.
 pub(super) const COMMAND_UNITS: u64 = SLICE_UNITS + SLICE_UNITS / 2;
 
-/// What the commands of a drain cost after which it takes no further one.
-pub(super) const DRAIN_UNITS: u64 = 4 * SLICE_UNITS;
+/// What the commands of a group commit cost after which it takes no further one.
+pub(super) const GROUP_UNITS: u64 = 4 * SLICE_UNITS;
 
 /// What a word or counter costs when a plan of several slices is encoded: its place in the
 /// record. Others have it charged with their plan.

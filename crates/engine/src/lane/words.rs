@@ -5,7 +5,7 @@ use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::{CounterKey, CounterKeys, Counters};
 use crate::chain::pages::{PageWords, PlanPages};
 use crate::filters::FilterView;
-use crate::pages::{DrainPins, Frame, PageCache};
+use crate::pages::{Frame, PageCache, PlanPins};
 use std::collections::BTreeSet;
 
 /// What a plan needs and has not.
@@ -21,8 +21,8 @@ pub(super) struct Missing {
 pub(super) struct LaneWords<'a> {
     cache: &'a PageCache,
     view: &'a FilterView,
-    pins: &'a mut DrainPins,
-    /// Pages that the drain may hold after this command.
+    pins: &'a mut PlanPins,
+    /// Pages that the group commit may hold after this command.
     allowed: usize,
     /// What the lane may hold, and what it does beside the pins, if not all of it is
     /// its own.
@@ -39,7 +39,7 @@ impl<'a> LaneWords<'a> {
     pub(super) fn new(
         cache: &'a PageCache,
         view: &'a FilterView,
-        pins: &'a mut DrainPins,
+        pins: &'a mut PlanPins,
         allowed: usize,
         within: Option<(&'a mut Allowance, usize)>,
     ) -> LaneWords<'a> {
@@ -54,13 +54,13 @@ impl<'a> LaneWords<'a> {
         }
     }
 
-    /// Whether the drain may hold so many pages.
+    /// Whether the group commit may hold so many pages.
     fn may_hold(&mut self, pages: usize) -> bool {
         let within = self.within.as_mut();
         pages <= self.allowed && within.is_none_or(|(all, others)| all.covers(*others + pages))
     }
 
-    /// The frame of a page, which stays resident until the drain ends.
+    /// The frame of a page, which stays resident until the group commit ends.
     #[inline]
     fn frame(&mut self, page: PageAddress) -> Option<Frame<'a>> {
         match self.here {

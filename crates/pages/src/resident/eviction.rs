@@ -2,7 +2,7 @@
 //! (Corbató, 1968).
 //!
 //! A frame stays while its page is dirty, or pinned by a command that waits or
-//! by a drain that is under way. Pages that were read since the hand came by
+//! by a plan that is under way. Pages that were read since the hand came by
 //! are spared once.
 
 use super::frame::{DirtyState, FrameIndex};
@@ -22,7 +22,7 @@ pub(super) const COUNTERS_SWEEP: usize = 64;
 /// Such frames that are looked at for one that can be evicted once it is clean.
 const COUNTERS_LOOK: usize = 256;
 
-/// Which page each frame holds, and which drains are under way. Part of the
+/// Which page each frame holds, and which plans are under way. Part of the
 /// cache, under its lock.
 pub(super) struct Eviction {
     /// By frame, as far as frames were used.
@@ -36,10 +36,10 @@ pub(super) struct Eviction {
     counters_hand: usize,
     look_hand: usize,
     generation: u32,
-    /// Drains so far.
-    last_drain: u64,
-    /// Those under way, one a lane at most.
-    drains: Vec<u64>,
+    /// Plans so far.
+    last_plan: u64,
+    /// Those under way, two a lane at most.
+    plans: Vec<u64>,
     evictions: IntCounter,
 }
 
@@ -66,8 +66,8 @@ impl Eviction {
             counters_hand: 0,
             look_hand: 0,
             generation: 0,
-            last_drain: 0,
-            drains: Vec::new(),
+            last_plan: 0,
+            plans: Vec::new(),
             evictions: metrics.cache_evictions.clone(),
         }
     }
@@ -84,17 +84,17 @@ impl Eviction {
         self.leaves.used()
     }
 
-    /// Number of a drain that begins.
-    pub(super) fn begin_drain(&mut self) -> u64 {
-        // 0 is the stamp of no drain.
-        self.last_drain += 1;
-        self.drains.push(self.last_drain);
-        self.last_drain
+    /// Number of a plan that begins.
+    pub(super) fn begin_plan(&mut self) -> u64 {
+        // 0 is the stamp of no plan.
+        self.last_plan += 1;
+        self.plans.push(self.last_plan);
+        self.last_plan
     }
 
     /// The pages that it has pinned may be evicted.
-    pub(super) fn end_drain(&mut self, drain: u64) {
-        self.drains.retain(|&under_way| under_way != drain);
+    pub(super) fn end_plan(&mut self, plan: u64) {
+        self.plans.retain(|&under_way| under_way != plan);
     }
 
     /// Frames that hold no page.
@@ -180,9 +180,9 @@ impl Eviction {
     /// Whether a page with counters is there that no command keeps in memory, among
     /// those that are looked at: each time others, as long as there is none.
     pub(super) fn can_shed(&mut self, frames: &Frames) -> bool {
-        let drains = &self.drains;
+        let plans = &self.plans;
         let look = frames.each_with_counters(self.look_hand, COUNTERS_LOOK, |index, frame| {
-            match frame.is_pinned() || is_planned_over(frames, drains, index) {
+            match frame.is_pinned() || is_planned_over(frames, plans, index) {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
@@ -201,9 +201,9 @@ impl Eviction {
         let Some(owner) = slot else {
             return false;
         };
-        // Pins first: a drain marks pages as dirty before it lets go of them.
+        // Pins first: a plan marks pages as dirty before it lets go of them.
         if frame.is_pinned()
-            || is_planned_over(frames, &self.drains, index)
+            || is_planned_over(frames, &self.plans, index)
             || frame.dirty_state() != DirtyState::Clean
             || (frames.take_mark(index) && marks == Marks::Respected)
         {
@@ -227,25 +227,25 @@ impl Eviction {
     }
 }
 
-/// Whether one of these drains has pinned the page in a frame.
-fn is_planned_over(frames: &Frames, drains: &[u64], index: FrameIndex) -> bool {
+/// Whether one of these plans has pinned the page in a frame.
+fn is_planned_over(frames: &Frames, plans: &[u64], index: FrameIndex) -> bool {
     let stamp = frames.stamp(index);
-    stamp.is_some_and(|stamp| drains.contains(&drain_of(stamp.load(Ordering::Relaxed))))
+    stamp.is_some_and(|stamp| plans.contains(&plan_of(stamp.load(Ordering::Relaxed))))
 }
 
-/// The stamp of a frame whose page a drain expects to come to.
+/// The stamp of a frame whose page a plan expects to come to.
 #[inline]
-pub(super) fn expected(drain: u64) -> u64 {
-    drain << 1
+pub(super) fn expected(plan: u64) -> u64 {
+    plan << 1
 }
 
-/// The stamp of a frame whose page a drain has come to.
+/// The stamp of a frame whose page a plan has come to.
 #[inline]
-pub(super) fn reached(drain: u64) -> u64 {
-    drain << 1 | 1
+pub(super) fn reached(plan: u64) -> u64 {
+    plan << 1 | 1
 }
 
 #[inline]
-fn drain_of(stamp: u64) -> u64 {
+fn plan_of(stamp: u64) -> u64 {
     stamp >> 1
 }

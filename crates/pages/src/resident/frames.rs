@@ -29,8 +29,8 @@ pub(super) struct Chunk {
     states: Box<[State]>,
     /// Whether each frame was read since the clock's hand came by.
     referenced: Box<[AtomicBool]>,
-    /// The drain that pinned each frame's page last; see
-    /// [`DrainPins`](super::DrainPins).
+    /// The plan that pinned each frame's page last; see
+    /// [`PlanPins`](super::PlanPins).
     stamps: Box<[AtomicU64]>,
 }
 
@@ -134,7 +134,7 @@ impl Frames {
         })
     }
 
-    /// See [`DrainPins`](super::DrainPins).
+    /// See [`PlanPins`](super::PlanPins).
     #[inline]
     pub(super) fn stamp(&self, index: FrameIndex) -> Option<&AtomicU64> {
         let (chunk, within) = self.chunk(index)?;

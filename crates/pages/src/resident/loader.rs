@@ -28,7 +28,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a checkpoint or the end of a drain is waited for before it is looked
+/// How long a checkpoint or the end of a plan is waited for before it is looked
 /// again, and how often for room for counters.
 const WAIT: Duration = Duration::from_millis(20);
 const MAX_WAITS: u32 = 50;
@@ -269,7 +269,7 @@ impl Loader {
                 Err(NotInstalled::NoFrame) => {}
             }
             // Dirty and pinned pages are bounded, so a checkpoint or the end
-            // of a drain frees frames.
+            // of a plan frees frames.
             self.checkpointer.wait_for_frames(WAIT)?;
         }
     }

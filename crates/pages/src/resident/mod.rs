@@ -16,7 +16,7 @@
 //! | `eviction` | which page leaves when another needs its frame |
 //! | `cache` | pages in memory: reading, installing, counters |
 //! | `flights` | which pages are being read |
-//! | `pins` | what commands and drains keep in memory |
+//! | `pins` | what commands and plans keep in memory |
 //! | `image` | the stored bytes of a page |
 //! | `loader` | bringing pages in from the store, each once at a time |
 //! | `parked` | what changed in pages that are neither in a frame nor stored as they are |
@@ -52,7 +52,7 @@ pub use checkpoint::{Applied, Checkpointer, CutLog, NoRoom, Publication};
 pub use frame::{Frame, FrameIndex, Words};
 pub use geometry::PageGeometry;
 pub use loader::{Beside, Images, Loader};
-pub use pins::{DrainPins, Pins};
+pub use pins::{Pins, PlanPins};
 pub use seqlock::{Version, WordsRead};
 pub use table::PageTable;
 pub use versions::Versions;

@@ -1,8 +1,8 @@
 //! Pins: what keeps pages in memory beyond having been read lately.
 //!
 //! A command that waits pins the pages that it was brought in for, with a count
-//! in each frame. A drain meets thousands of pages, most of them once; its pins
-//! are its number on each frame, and all end with the drain.
+//! in each frame. A plan meets thousands of pages, most of them once; its pins
+//! are its number on each frame, and all end with the plan.
 
 use super::cache::PageCache;
 use super::eviction::{expected, reached};
@@ -28,65 +28,65 @@ impl Drop for Pins {
     }
 }
 
-/// The pages that a lane's drain plans over. They stay resident, each in its
+/// The pages that a lane plans over. They stay resident, each in its
 /// frame, until this is dropped.
 ///
-/// A frame that carries the number of a drain which is under way is pinned by
+/// A frame that carries the number of a plan which is under way is pinned by
 /// it, so the page that names the frame is the page that was pinned. A page
-/// belongs to one lane, which has one drain at a time, and at most one plan that
+/// belongs to one lane, which has one group commit at a time, and at most one plan that
 /// is suspended, with pins of its own. Nothing else is planned over that plan's pages
 /// meanwhile, so no number of either is overwritten.
-pub struct DrainPins {
+pub struct PlanPins {
     cache: Arc<PageCache>,
-    /// Number of the drain.
-    drain: u64,
-    /// Pages that the drain has come to.
+    /// Number of the plan.
+    plan: u64,
+    /// Pages that the plan has come to.
     reached: usize,
     /// These, and those that it expects: all that can't be evicted.
     held: usize,
 }
 
-impl DrainPins {
-    /// Those of a drain that begins.
-    pub fn begin(cache: &Arc<PageCache>) -> DrainPins {
-        DrainPins {
-            drain: cache.eviction.lock().begin_drain(),
+impl PlanPins {
+    /// Those of a plan that begins.
+    pub fn begin(cache: &Arc<PageCache>) -> PlanPins {
+        PlanPins {
+            plan: cache.eviction.lock().begin_plan(),
             cache: Arc::clone(cache),
             reached: 0,
             held: 0,
         }
     }
 
-    /// Pages that the drain has come to; those that it only expects do not
+    /// Pages that the plan has come to; those that it only expects do not
     /// count.
     #[inline]
     pub fn reached(&self) -> usize {
         self.reached
     }
 
-    /// Pages that the drain keeps in memory.
+    /// Pages that the plan keeps in memory.
     #[inline]
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// The frame of a page that the drain has come to before, or comes to now
+    /// The frame of a page that the plan has come to before, or comes to now
     /// and has expected. No lock.
     #[inline]
     pub fn pinned(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
         let index = self.cache.resident_frame(table, page)?;
         let stamp = self.cache.frames.stamp(index)?;
         let number = stamp.load(Ordering::Relaxed);
-        if number == expected(self.drain) {
+        if number == expected(self.plan) {
             // It is a pin already.
-            stamp.store(reached(self.drain), Ordering::Relaxed);
+            stamp.store(reached(self.plan), Ordering::Relaxed);
             self.reached += 1;
             return Some(index);
         }
-        (number == reached(self.drain)).then_some(index)
+        (number == reached(self.plan)).then_some(index)
     }
 
-    /// Pins a page that the drain comes to, and holds not yet. `None` if it is
+    /// Pins a page that the plan comes to, and holds not yet. `None` if it is
     /// not resident.
     #[inline]
     pub fn pin(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
@@ -95,14 +95,14 @@ impl DrainPins {
         let (chunk, within) = self.cache.frames.chunk(index)?;
         chunk
             .stamp(within)?
-            .store(reached(self.drain), Ordering::Relaxed);
+            .store(reached(self.plan), Ordering::Relaxed);
         chunk.mark_referenced(within);
         self.reached += 1;
         self.held += 1;
         Some(index)
     }
 
-    /// Pins the pages of words that the drain will come to, as far as they are
+    /// Pins the pages of words that the plan will come to, as far as they are
     /// resident and as long as it does not hold `most` pages, all of them under
     /// the lock once; and asks for the words' memory.
     pub fn expect<'t>(
@@ -132,18 +132,18 @@ impl DrainPins {
             };
             words.prefetch(word);
             last = Some((table, page, words));
-            let is_held = stamp.load(Ordering::Relaxed) | 1 == reached(self.drain);
+            let is_held = stamp.load(Ordering::Relaxed) | 1 == reached(self.plan);
             if !is_held && self.held < most {
                 self.held += 1;
-                stamp.store(expected(self.drain), Ordering::Relaxed);
+                stamp.store(expected(self.plan), Ordering::Relaxed);
                 chunk.mark_referenced(within);
             }
         }
     }
 }
 
-impl Drop for DrainPins {
+impl Drop for PlanPins {
     fn drop(&mut self) {
-        self.cache.eviction.lock().end_drain(self.drain);
+        self.cache.eviction.lock().end_plan(self.plan);
     }
 }

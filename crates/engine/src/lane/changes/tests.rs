@@ -8,7 +8,7 @@ use crate::filters::OpenFilter;
 use crate::lane::words::LaneWords;
 use crate::name::FilterName;
 use crate::page::FilterId;
-use crate::pages::DrainPins;
+use crate::pages::PlanPins;
 use cuckood_metrics::Metrics;
 
 /// Items that are added more often than they may have slots.
@@ -31,7 +31,7 @@ fn planned() -> PlannedFilter {
         ..PlannedFilter::of(&filter)
     };
     let cache = Arc::new(PageCache::new(1 << 20, &Metrics::new().unwrap()));
-    let mut pins = DrainPins::begin(&cache);
+    let mut pins = PlanPins::begin(&cache);
     let mut words = LaneWords::new(&cache, &target.view, &mut pins, 0, None);
     let mut search = KickSearch::default();
     let begun = PartialPlan::default();

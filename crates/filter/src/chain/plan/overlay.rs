@@ -357,7 +357,7 @@ pub struct SpareOverlays(Vec<Overlay>);
 
 impl SpareOverlays {
     /// Overlays that are kept: that of a command, and those of the filters that a
-    /// drain changes, if these are few.
+    /// group commit changes, if these are few.
     const KEPT: usize = 4;
     /// Pages and words that one of them has room for, at most: 1.25 MiB.
     const KEPT_ROOM: usize = 1 << 14;

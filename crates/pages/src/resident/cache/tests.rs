@@ -2,7 +2,7 @@ use super::*;
 use crate::page::{FilterId, Ordinal};
 use crate::resident::frame::DirtyState;
 use crate::resident::frames::MIN_FRAMES;
-use crate::resident::{DrainPins, PageGeometry};
+use crate::resident::{PageGeometry, PlanPins};
 use cuckood_filter::chain::address::WordAddress;
 use cuckood_filter::chain::counters::Counters;
 use cuckood_filter::chain::params::PAGE_BYTES;
@@ -120,17 +120,17 @@ fn what_is_pinned_dirty_or_planned_over_stays() {
     let dirty = cache.frame(install(&cache, &table, 1).unwrap()).unwrap();
     dirty.set_dirty_state(DirtyState::Dirty);
     install(&cache, &table, 2).unwrap();
-    let mut drain = DrainPins::begin(&cache);
-    let planned = drain.pin(&table, 2).unwrap();
-    assert_eq!(drain.pinned(&table, 2), Some(planned));
-    assert_eq!(drain.pinned(&table, 1), None);
+    let mut plan = PlanPins::begin(&cache);
+    let planned = plan.pin(&table, 2).unwrap();
+    assert_eq!(plan.pinned(&table, 2), Some(planned));
+    assert_eq!(plan.pinned(&table, 1), None);
     install(&cache, &table, 3).unwrap();
     let words = |pages: [u32; 3]| pages.map(|page| (&*table, page, 0)).into_iter();
-    drain.expect(words([2, 9, 3]), 2);
-    assert_eq!((drain.reached(), drain.held()), (1, 2));
+    plan.expect(words([2, 9, 3]), 2);
+    assert_eq!((plan.reached(), plan.held()), (1, 2));
     // It may hold no more: what it comes to without room is not pinned.
-    drain.expect(words([0, 1, 9]), 2);
-    assert_eq!((drain.reached(), drain.held()), (1, 2));
+    plan.expect(words([0, 1, 9]), 2);
+    assert_eq!((plan.reached(), plan.held()), (1, 2));
     for page in 4..4_000 {
         install(&cache, &table, page).unwrap();
     }
@@ -138,17 +138,17 @@ fn what_is_pinned_dirty_or_planned_over_stays() {
         assert!(cache.is_resident(&table, page), "page {page}");
     }
     // Another's end does not let it go.
-    drop(DrainPins::begin(&cache));
+    drop(PlanPins::begin(&cache));
     for page in 4..4_000 {
         install(&cache, &table, page).unwrap();
     }
-    let reached = drain.pinned(&table, 3).unwrap();
-    assert_eq!(drain.pinned(&table, 3), Some(reached));
-    assert_eq!(drain.pinned(&table, 2), Some(planned));
-    assert_eq!((drain.reached(), drain.held()), (2, 2));
+    let reached = plan.pinned(&table, 3).unwrap();
+    assert_eq!(plan.pinned(&table, 3), Some(reached));
+    assert_eq!(plan.pinned(&table, 2), Some(planned));
+    assert_eq!((plan.reached(), plan.held()), (2, 2));
     cache.unpin(pinned);
     dirty.set_dirty_state(DirtyState::Clean);
-    drop(drain);
+    drop(plan);
     let again = self::table(1_000);
     for page in 0..1_000 {
         install(&cache, &again, page).unwrap();

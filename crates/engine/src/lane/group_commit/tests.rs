@@ -113,7 +113,7 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
             plan = suspended(&lane, request(&filters[4], items), &mut memory);
             beside += usize::from(plan.is_some());
         }
-        let mut drain = lane.begin_drain();
+        let mut group = lane.begin_group();
         for n in 0..12 {
             let items = 1 + (n * 37 + seed as usize) % 400;
             // Changes to the filter of a plan wait for it.
@@ -121,16 +121,16 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
             let about = (n + seed as usize) % among;
             let overflow = lane.plan(
                 request(&filters[about], items),
-                &mut drain,
+                &mut group,
                 plan.as_deref(),
                 &mut memory,
             );
             refused += usize::from(overflow.is_some());
-            let held = drain.pages() + plan.as_ref().map_or(0, |it| it.pages());
+            let held = group.pages() + plan.as_ref().map_or(0, |it| it.pages());
             assert!(held <= OF_LANE, "seed {seed}: {held} pages of {OF_LANE}");
             most = most.max(held);
         }
-        planned += drain.answers.len();
+        planned += group.answers.len();
     }
     println!("planned {planned}, refused {refused}, beside a plan {beside}, {most} pages at most");
     assert!(planned > 300 && refused > 300 && beside > 100 && most > OF_LANE * 9 / 10);
@@ -167,16 +167,16 @@ async fn only_what_is_committed_tells_that_a_filter_is_full() {
     (0..begun).for_each(|n| items.push(&n.to_le_bytes()));
     let always = AddOptions::default();
     engine.add(&name, &items, &always, None).await.unwrap();
-    let mut drain = lane.begin_drain();
-    let planned = lane.plan(adds(&filter).0, &mut drain, None, &mut memory);
-    assert!(planned.is_none() && drain.answers.len() == 1);
+    let mut group = lane.begin_group();
+    let planned = lane.plan(adds(&filter).0, &mut group, None, &mut memory);
+    assert!(planned.is_none() && group.answers.len() == 1);
     assert_eq!(filter.futile_searches().count(), 0);
 
     let (request, reply) = adds(&filter);
     lane.queue.push(request).unwrap();
     tokio::task::block_in_place(|| {
         if let Next::Command(turn, request) = lane.queue.next(|_| true, Duration::ZERO) {
-            lane.drain(turn, *request, None, &mut memory);
+            lane.commit_group(turn, *request, None, &mut memory);
         }
     });
     // The lane's own thread may have been quicker, and answers before it notes that.

@@ -8,21 +8,21 @@ use super::memory::PlanMemory;
 use super::queue::{Next, Turn};
 use super::request::Request;
 use super::sliced::{BegunPlan, SlicedPlan};
-use super::units::{COMMAND_UNITS, DRAIN_UNITS, UNITS_PER_COMMAND};
+use super::units::{COMMAND_UNITS, GROUP_UNITS, UNITS_PER_COMMAND};
 use super::words::{LaneWords, Missing};
 use crate::chain::meta::Chain;
 use crate::chain::pages::PlanPages;
 use crate::chain::plan::{OverlaidPages, PartialPlan, PlanStats, Planner};
 use crate::error::EngineError;
 use crate::page::FilterId;
-use crate::pages::DrainPins;
+use crate::pages::PlanPins;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The commands of one commit.
-struct Drain {
+struct GroupCommit {
     /// The pages it plans over.
-    pins: DrainPins,
+    pins: PlanPins,
     /// Pages it changes that are not published yet.
     new_pages: usize,
     filters: BTreeMap<FilterId, PlannedFilter>,
@@ -34,16 +34,16 @@ struct Drain {
     stats: Vec<PlanStats>,
 }
 
-/// What a drain left behind.
+/// What a group commit left behind.
 #[derive(Default)]
-pub(super) struct Drained {
+pub(super) struct GroupOutcome {
     /// A plan that has to go on in slices.
     pub(super) sliced: Option<Box<SlicedPlan>>,
     /// What has to be settled.
     pub(super) indeterminate: Option<Indeterminate>,
 }
 
-/// A command that is too much for a drain.
+/// A command that is too much for a group commit.
 struct Overflow {
     request: Request,
     /// Its plan as far as it came, and the chain that came of that.
@@ -52,13 +52,13 @@ struct Overflow {
 
 /// What came of planning a command at once.
 enum Worked {
-    /// It costs more than a command of a drain may; this is done.
+    /// It costs more than a command of a group commit may; this is done.
     Long(ItemWork),
     /// `None`: a page was missing.
     Done(Option<Outcome>),
 }
 
-impl Drain {
+impl GroupCommit {
     /// Pages that it keeps in memory.
     fn pages(&self) -> usize {
         self.pins.held() + self.new_pages
@@ -67,35 +67,35 @@ impl Drain {
 
 impl Lane {
     /// Plans the first command and those that wait behind it, as far as the
-    /// bounds of a drain allow, and commits them at once.
-    pub(super) fn drain(
+    /// bounds of a group commit allow, and commits them at once.
+    pub(super) fn commit_group(
         &self,
         turn: Turn,
         first: Request,
         suspended: Option<&SlicedPlan>,
         memory: &mut PlanMemory,
-    ) -> Drained {
-        let mut drain = self.begin_drain();
+    ) -> GroupOutcome {
+        let mut group = self.begin_group();
         let mut next = Some((turn, first));
         while let Some((turn, request)) = next.take() {
-            let spent_before = drain.spent;
-            let overflow = self.plan(request, &mut drain, suspended, memory);
-            let spent = drain.spent - spent_before;
+            let spent_before = group.spent;
+            let overflow = self.plan(request, &mut group, suspended, memory);
+            let spent = group.spent - spent_before;
             self.queue.charge(&turn, spent + UNITS_PER_COMMAND);
             if let Some(overflow) = overflow {
                 let Overflow { request, begun } = *overflow;
                 let is_long = begun.is_some() || suspended.is_some();
-                let is_first = drain.answers.is_empty();
+                let is_first = group.answers.is_empty();
                 if is_first
-                    && drain.filters.len() == 1
+                    && group.filters.len() == 1
                     && suspended.is_none()
                     && memory.allowance.try_take_all()
                     && let Some((begun, chain)) = begun
-                    && let Some((_, target)) = drain.filters.pop_first()
+                    && let Some((_, target)) = group.filters.pop_first()
                 {
                     let target = PlannedFilter { chain, ..target };
-                    return Drained {
-                        sliced: Some(SlicedPlan::of(turn, request, target, begun, drain.pins)),
+                    return GroupOutcome {
+                        sliced: Some(SlicedPlan::of(turn, request, target, begun, group.pins)),
                         indeterminate: None,
                     };
                 }
@@ -109,40 +109,40 @@ impl Lane {
             }
             // Without a plan there is room for any other command, then.
             let many_pages = most_beside(suspended, memory) / 3;
-            if drain.spent >= DRAIN_UNITS
-                || drain.pages() >= many_pages
-                || drain.answers.len() >= self.most_commands.get()
+            if group.spent >= GROUP_UNITS
+                || group.pages() >= many_pages
+                || group.answers.len() >= self.most_commands.get()
             {
                 break;
             }
-            next = self.next_of_drain(suspended, memory);
+            next = self.next_of_group(suspended, memory);
         }
-        let drain = self.without_withdrawn(drain, suspended, memory);
-        self.count_reads(&drain.pins);
-        let (stats, items) = (drain.stats, drain.items);
-        for planned in drain.filters.values() {
+        let group = self.without_withdrawn(group, suspended, memory);
+        self.count_reads(&group.pins);
+        let (stats, items) = (group.stats, group.items);
+        for planned in group.filters.values() {
             planned.filter.note_searches(planned.futile);
         }
         let planned = Encoded::changed(
-            drain.filters.into_values(),
+            group.filters.into_values(),
             self.clock.now_ms(),
             |overlay| {
                 memory.overlays.give_back(overlay);
             },
         );
         // The pages stay pinned until it is done.
-        let indeterminate = self.commit_planned(drain.answers, planned, |changes| {
+        let indeterminate = self.commit_planned(group.answers, planned, |changes| {
             self.record(&stats, items, changes);
         });
-        drop(drain.pins);
-        Drained {
+        drop(group.pins);
+        GroupOutcome {
             sliced: None,
             indeterminate,
         }
     }
 
-    /// The command that a drain takes along, if what comes next is one.
-    fn next_of_drain(
+    /// The command that a group commit takes along, if what comes next is one.
+    fn next_of_group(
         &self,
         suspended: Option<&SlicedPlan>,
         memory: &PlanMemory,
@@ -154,7 +154,7 @@ impl Lane {
                 Next::Command(_, request) if let Some(refusal) = self.not_leading(&request) => {
                     request.answer(Err(refusal));
                 }
-                Next::Command(turn, request) if request.is_drained() => {
+                Next::Command(turn, request) if request.is_grouped() => {
                     return Some((turn, *request));
                 }
                 // It has a turn of its own.
@@ -171,9 +171,9 @@ impl Lane {
         }
     }
 
-    fn begin_drain(&self) -> Drain {
-        Drain {
-            pins: DrainPins::begin(&self.cache),
+    fn begin_group(&self) -> GroupCommit {
+        GroupCommit {
+            pins: PlanPins::begin(&self.cache),
             new_pages: 0,
             filters: BTreeMap::new(),
             answers: Vec::new(),
@@ -183,23 +183,23 @@ impl Lane {
         }
     }
 
-    /// From here on no command of the drain can be withdrawn. If any was, those
+    /// From here on no command of the group commit can be withdrawn. If any was, those
     /// behind it were planned on top of it, so the others are planned again.
     fn without_withdrawn(
         &self,
-        drain: Drain,
+        group: GroupCommit,
         suspended: Option<&SlicedPlan>,
         memory: &mut PlanMemory,
-    ) -> Drain {
+    ) -> GroupCommit {
         let begin = |(request, _): &(Request, Outcome)| request.progress.begin_commit();
         // All of them, also behind one that was withdrawn.
-        let withdrawn = drain.answers.iter().filter(|it| !begin(it)).count();
+        let withdrawn = group.answers.iter().filter(|it| !begin(it)).count();
         if withdrawn == 0 {
-            return drain;
+            return group;
         }
-        let Drain { pins, answers, .. } = drain;
+        let GroupCommit { pins, answers, .. } = group;
         drop(pins);
-        let mut again = self.begin_drain();
+        let mut again = self.begin_group();
         for (request, _) in answers.into_iter().filter(begin) {
             // What was withdrawn only made it dearer or cheaper by a little.
             if let Some(overflow) = self.plan(request, &mut again, suspended, memory) {
@@ -211,13 +211,13 @@ impl Lane {
         again
     }
 
-    /// Plans one command on top of the drain, or answers it at once if that
-    /// can't be done now. Returns it if it costs more than a command of a drain
+    /// Plans one command on top of the group commit, or answers it at once if that
+    /// can't be done now. Returns it if it costs more than a command of a group commit
     /// may.
     fn plan(
         &self,
         request: Request,
-        drain: &mut Drain,
+        group: &mut GroupCommit,
         suspended: Option<&SlicedPlan>,
         memory: &mut PlanMemory,
     ) -> Option<Box<Overflow>> {
@@ -230,12 +230,12 @@ impl Lane {
             return None;
         };
         let most = most_beside(suspended, memory);
-        let room = most.saturating_sub(drain.pages()).min(self.max_pages);
+        let room = most.saturating_sub(group.pages()).min(self.max_pages);
         // What the lane holds beside the pins.
-        let others = suspended.map_or(0, SlicedPlan::pages) + drain.new_pages;
-        let pins = &mut drain.pins;
+        let others = suspended.map_or(0, SlicedPlan::pages) + group.new_pages;
+        let pins = &mut group.pins;
         let held_before = pins.held();
-        let state = drain
+        let state = group
             .filters
             .entry(filter.id)
             .or_insert_with(|| PlannedFilter::of(&filter));
@@ -247,7 +247,7 @@ impl Lane {
         let mut planner = Planner::resume(begun, state.input(), &mut words, search);
         planner.at(request.command.now_ms());
         let worked = work(&request.command, &mut planner);
-        drain.spent += planner.spent;
+        group.spent += planner.spent;
         let (chain, partial) = planner.suspend();
         let missing = words.missing;
         let outcome = match worked {
@@ -275,13 +275,13 @@ impl Lane {
             let room = room.min(allowed.saturating_sub(others + held_before));
             return self.without_plan(request, missing, is_over.then_some(room));
         };
-        drain.new_pages += new_pages;
+        group.new_pages += new_pages;
         (state.chain, state.futile) = (plan.chain, plan.futile);
         let done_with = state.overlay.merge(plan.overlay);
         memory.overlays.give_back(done_with);
-        drain.items += request.command.items();
-        drain.stats.push(plan.stats);
-        drain.answers.push((request, outcome));
+        group.items += request.command.items();
+        group.stats.push(plan.stats);
+        group.answers.push((request, outcome));
         None
     }
 
@@ -317,20 +317,20 @@ impl Lane {
     }
 
     /// Counts the pages that were planned over.
-    pub(super) fn count_reads(&self, pins: &DrainPins) {
+    pub(super) fn count_reads(&self, pins: &PlanPins) {
         let reads = self.metrics.page_reads.with_label_values(&["cache"]);
         reads.inc_by(pins.reached() as u64);
     }
 }
 
-/// Pages that a drain may hold beside a plan that is suspended: with that, half more
+/// Pages that a group commit may hold beside a plan that is suspended: with that, half more
 /// than any command may touch.
 pub(super) fn most_beside(suspended: Option<&SlicedPlan>, memory: &PlanMemory) -> usize {
     let held = suspended.map_or(0, SlicedPlan::pages);
     memory.allowance.most().saturating_sub(held)
 }
 
-/// Plans one command as far as a drain may.
+/// Plans one command as far as a group commit may.
 fn work<'a, P: PlanPages>(
     command: &Command,
     planner: &mut Planner<'a, OverlaidPages<'a, P>>,
