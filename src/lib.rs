@@ -106,7 +106,7 @@
 //! | page image | a page as the store keeps it |
 //! | view | a filter as of its last commit: its chain and its page tables |
 //! | version | a count of a page's publications: readers compare it before and after reading |
-//! | lane | the one thread that changes a filter; a filter always has the same one |
+//! | lane | the one thread that changes a filter; a filter always has the same one. In [`cuckoo::bucket`], as in SIMD, a slot of a word |
 //! | command | what a lane is asked to do |
 //! | group commit | the commands that one commit serves, planned on top of each other |
 //! | slice | as much of a plan as a lane makes in one turn |

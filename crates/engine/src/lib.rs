@@ -110,7 +110,7 @@ pub use idempotency::guard::{ANSWER_KEPT_FOR, Answered, IdempotencyKey};
 pub use idempotency::progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
 pub use lane::command::{ItemOp, ItemResult, ItemStep};
 pub use lane::commit::AfterCommit;
-pub use lane::ordering::{LaneHandle, LaneOrder, NotOrdered, Plan, Settled, SharedLane};
+pub use lane::ordering::{LaneHandle, LaneOrder, NotOrdered, Settled, SharedLane, Unordered};
 pub use match_bits::MatchBitSet;
 pub use name::{FilterName, InvalidName, MAX_NAME_LENGTH};
 pub use open::{EngineOptions, MAX_LANES, SharedLanes};

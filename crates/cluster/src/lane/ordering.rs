@@ -10,13 +10,13 @@
 use super::following::follow;
 use super::inbox::Inbox;
 use crate::engine::{
-    EngineError, LaneHandle, LaneOrder, LanePlace, LaneState, NotOrdered, Overload, Plan, Position,
-    Settled, StoreError, Term,
+    EngineError, LaneHandle, LaneOrder, LanePlace, LaneState, NotOrdered, Overload, Position,
+    Settled, StoreError, Term, Unordered,
 };
 use crate::membership::{LaneStart, Membership};
 use crate::record::MAX_COMMIT_BYTES;
 use crate::store::LanePosition;
-use crate::{Apply, Driver, Event, PlanNumber, PlanOutcome, Record, Replica, Report};
+use crate::{Apply, Driver, Event, Plan, PlanNumber, PlanOutcome, Record, Replica, Report};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -117,20 +117,20 @@ impl LaneOrder for ReplicatedOrder {
         MAX_COMMIT_BYTES
     }
 
-    fn order(&self, plan: Plan) -> Result<Settled, NotOrdered> {
+    fn order(&self, unordered: Unordered) -> Result<Settled, NotOrdered> {
         let mut work = self.work.lock();
         let Some(term) = work.term() else {
             return Err(NotOrdered::Overtaken);
         };
         work.plans += 1;
         let number = PlanNumber(work.plans);
-        let event = Event::Plan(crate::Plan {
+        let event = Event::Plan(Plan {
             number,
             term,
-            clock_ms: plan.clock_ms,
-            commit: plan.commit,
+            clock_ms: unordered.clock_ms,
+            commit: unordered.commit,
         });
-        let reports = work.driver.handle(event, plan.until);
+        let reports = work.driver.handle(event, unordered.until);
         let outcome = reports.iter().find_map(|report| match report {
             Report::Settled(plan, outcome) if *plan == number => Some(*outcome),
             _ => None,

@@ -7,7 +7,7 @@ use crate::caller::Caller;
 use crate::claims::Claim;
 use crate::disk::{Disk, Refusal};
 use crate::error::EngineError;
-use crate::lane::command::{Command, Outcome, Stage};
+use crate::lane::command::{Command, Outcome, PagesToStage};
 use crate::name::FilterName;
 use crate::page::FilterId;
 use crate::state::EngineState;
@@ -115,7 +115,7 @@ impl OfLane {
     ) -> Result<FilterId, RestoreError> {
         let until = Instant::now() + BUSY_PATIENCE;
         loop {
-            let command = Command::Stage(Stage {
+            let command = Command::Stage(PagesToStage {
                 name: self.name.clone(),
                 id,
                 pages: Arc::clone(&pages),

@@ -24,7 +24,7 @@ pub(crate) enum Command {
     /// Name a filter whose pages are there already.
     Adopt(Adopt),
     /// Have all pods take pages of a filter that has no name yet.
-    Stage(Stage),
+    Stage(PagesToStage),
     /// Have all pods remove the pages of a filter that gets no name.
     GiveUp(FilterId),
     /// Take the filter away.
@@ -92,10 +92,10 @@ impl Command {
     }
 
     /// How many of them it may add and delete.
-    pub(crate) fn changes(&self) -> Changes {
+    pub(crate) fn changes(&self) -> AddsAndDeletes {
         match self {
             Command::Items(change, items, _) => change.changes(items.len()),
-            _ => Changes::default(),
+            _ => AddsAndDeletes::default(),
         }
     }
 
@@ -170,7 +170,7 @@ pub(crate) enum ItemChange {
 
 impl ItemChange {
     /// How many of so many items it may add and delete.
-    fn changes(&self, items: usize) -> Changes {
+    fn changes(&self, items: usize) -> AddsAndDeletes {
         let (adds, deletes) = match self {
             ItemChange::Add(_) | ItemChange::AddValues(..) | ItemChange::ReplaceValues(_) => {
                 (items, 0)
@@ -185,7 +185,7 @@ impl ItemChange {
                 })
             }
         };
-        Changes { adds, deletes }
+        AddsAndDeletes { adds, deletes }
     }
 }
 
@@ -227,7 +227,7 @@ impl Replacement {
 
 /// How many items a command may add and delete.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Changes {
+pub(crate) struct AddsAndDeletes {
     pub(crate) adds: usize,
     pub(crate) deletes: usize,
 }
@@ -312,7 +312,7 @@ pub(crate) struct Adopt {
 
 /// See [`Command::Stage`].
 #[derive(Clone, Debug)]
-pub(crate) struct Stage {
+pub(crate) struct PagesToStage {
     /// The name that it is to get.
     pub(crate) name: FilterName,
     /// Its number; `None`: it has none yet, and is given one.

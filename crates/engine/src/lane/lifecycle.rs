@@ -2,7 +2,7 @@
 //! time, are described, and begin and end a compaction.
 
 use super::changes::{Encoded, PlannedFilter};
-use super::command::{Adopt, Command, CompactStep, Create, Outcome, Replaced, Stage};
+use super::command::{Adopt, Command, CompactStep, Create, Outcome, PagesToStage, Replaced};
 use super::commit::{Batch, Indeterminate, Lane};
 use super::request::{Answer, Request};
 use crate::answer::FilterSizes;
@@ -129,7 +129,7 @@ impl Lane {
     }
 
     /// Has all pods take pages of a filter that has no name yet.
-    fn stage(&self, request: Request, stage: Stage) -> Option<Indeterminate> {
+    fn stage(&self, request: Request, stage: PagesToStage) -> Option<Indeterminate> {
         let Some(shared) = &self.shared else {
             return refuse(request, Ok(Outcome::Stale));
         };

@@ -39,7 +39,7 @@ pub trait LaneOrder: Send {
     ///
     /// # Errors
     /// It is not, or nobody knows yet.
-    fn order(&self, plan: Plan) -> Result<Settled, NotOrdered>;
+    fn order(&self, unordered: Unordered) -> Result<Settled, NotOrdered>;
 
     /// Does what is to be done. Blocks for a short while at the longest.
     fn go_on(&self);
@@ -79,7 +79,7 @@ pub struct SharedLane {
 
 /// A commit that is to be ordered.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Unordered {
     /// The engine's time, in milliseconds since 1970.
     pub clock_ms: u64,
     /// What it changes. Empty: nothing, it is a barrier.
@@ -211,12 +211,12 @@ impl SharedOrdering {
         }
         let next = self.place.state().position.sequence + 1;
         record::verify(&bytes, next).map_err(|it| NotStored::Unfit(Arc::new(it)))?;
-        let plan = Plan {
+        let unordered = Unordered {
             clock_ms: self.clock.stamp_ms(),
             commit: bytes.into(),
             until,
         };
-        let mut settled = self.order.order(plan).map_err(|why| {
+        let mut settled = self.order.order(unordered).map_err(|why| {
             self.order.published();
             match why {
                 NotOrdered::Overtaken => NotStored::Overtaken,

@@ -35,7 +35,7 @@ pub(super) enum Stage {
     /// All of them are planned, and put in order for the record.
     Planned(Box<PlannedChanges>),
     /// It is ready to be written.
-    Encoded(Encoded, PlanOutcome),
+    Encoded(Encoded, PlannedAnswer),
 }
 
 /// A plan that is not finished.
@@ -50,11 +50,11 @@ pub(super) struct PlannedChanges {
     pub(super) encoding: Encoding,
     /// What the plan has cost.
     pub(super) spent: u64,
-    pub(super) came: PlanOutcome,
+    pub(super) came: PlannedAnswer,
 }
 
 /// What came of a plan beside changes.
-pub(super) struct PlanOutcome {
+pub(super) struct PlannedAnswer {
     pub(super) outcome: Outcome,
     pub(super) stats: PlanStats,
     pub(super) futile: FutileSearches,
@@ -71,7 +71,7 @@ impl PlannedChanges {
     }
 
     /// Encodes what is left.
-    pub(super) fn encode_all(mut self: Box<Self>, command: &Command) -> (Encoded, PlanOutcome) {
+    pub(super) fn encode_all(mut self: Box<Self>, command: &Command) -> (Encoded, PlannedAnswer) {
         self.encoding.go_on(usize::MAX);
         let is_new = matches!(command, Command::Create(_));
         (self.encoding.finish(is_new), self.came)

@@ -7,7 +7,7 @@ use super::commit::{Indeterminate, Lane};
 use super::items::{ItemWork, Pace};
 use super::queue::Turn;
 use super::request::{Answer, Request};
-use super::sliced::{BegunPlan, PlanOutcome, PlannedChanges, SlicedPlan, SmallPlan, Stage};
+use super::sliced::{BegunPlan, PlannedAnswer, PlannedChanges, SlicedPlan, SmallPlan, Stage};
 use super::units::{COMMITTED_WORD, ENCODED_AT_ONCE, ENCODED_WORD, SLICE_UNITS};
 use super::words::{LaneWords, Missing};
 use crate::chain::meta::Chain;
@@ -194,7 +194,7 @@ impl Lane {
                     self.clock.now_ms(),
                 ),
                 spent,
-                came: PlanOutcome {
+                came: PlannedAnswer {
                     outcome: begun.work.results,
                     stats: plan.stats,
                     futile: plan.futile,
@@ -227,7 +227,7 @@ impl Lane {
         owner: Option<&Arc<str>>,
         pins: PlanPins,
         encoded: Encoded,
-        came: PlanOutcome,
+        came: PlannedAnswer,
     ) -> Option<Indeterminate> {
         if let Err(refusal) = self.check_again(&request.command, owner) {
             request.answer(Err(refusal));

@@ -2,7 +2,7 @@
 //! bounds allow; and what comes with them.
 
 use super::allowance::Allowances;
-use super::command::{Changes, Command, CompactStep, Outcome};
+use super::command::{AddsAndDeletes, Command, CompactStep, Outcome};
 use super::queue::LaneQueue;
 use super::request::{Reply, Request};
 use super::shares::QueueShares;
@@ -252,7 +252,7 @@ impl Submitter {
         &self,
         caller: &Caller,
         view: &FilterView,
-        changes: Changes,
+        changes: AddsAndDeletes,
         items: &[ItemHash],
     ) -> Result<bool> {
         let is_resident = |page: PageAddress| {
@@ -278,7 +278,7 @@ impl Submitter {
     async fn need_pages(
         &self,
         chain: &Chain,
-        changes: Changes,
+        changes: AddsAndDeletes,
         items: &[ItemHash],
         needed: &mut BTreeSet<PageAddress>,
     ) -> Result {
@@ -324,8 +324,8 @@ impl Submitter {
 
 /// Pages that are split or merged by so many changes, and that their items may
 /// have nothing to do with.
-fn pages_ahead(chain: &Chain, changes: Changes) -> impl Iterator<Item = PageAddress> {
-    let Changes { adds, deletes } = changes;
+fn pages_ahead(chain: &Chain, changes: AddsAndDeletes) -> impl Iterator<Item = PageAddress> {
+    let AddsAndDeletes { adds, deletes } = changes;
     let splits = (adds > 0).then(|| chain.pages_to_split(adds));
     let merges = (deletes > 0).then(|| chain.pages_to_merge(deletes));
     let splits = splits.into_iter().flatten();

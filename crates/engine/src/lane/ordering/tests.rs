@@ -21,19 +21,19 @@ impl LaneOrder for Taking {
         1 << 20
     }
 
-    fn order(&self, plan: Plan) -> Result<Settled, NotOrdered> {
+    fn order(&self, unordered: Unordered) -> Result<Settled, NotOrdered> {
         let mut taken = self.0.lock();
-        taken.push(plan.commit.clone());
+        taken.push(unordered.commit.clone());
         Ok(Settled {
             position: LanePosition {
                 founding: [7; 16],
                 epoch: 1,
                 sequence: taken.len() as u64,
                 history: [0; 16],
-                stamp_ms: plan.clock_ms,
+                stamp_ms: unordered.clock_ms,
                 last_filter: 0,
             },
-            commit: plan.commit,
+            commit: unordered.commit,
             sequence: None,
         })
     }
