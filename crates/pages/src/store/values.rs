@@ -1,7 +1,7 @@
 //! What a store keeps beside pages and the redo log.
 
 use crate::page::{FilterId, Ordinal};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -27,7 +27,6 @@ pub struct SideRecord {
     pub ends_at_ms: u64,
     /// The name of the API key that it counts for, up to 64 bytes; `None`:
     /// nobody's.
-    #[serde(serialize_with = "owner_text", deserialize_with = "owner_of")]
     pub owner: Option<Arc<str>>,
     /// Opaque here.
     #[serde(with = "serde_bytes")]
@@ -88,15 +87,6 @@ pub struct KeyTotals {
     pub retry_bytes: u64,
     /// As [`SideRecordTotals::imports`].
     pub imports: u64,
-}
-
-fn owner_text<S: Serializer>(owner: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
-    owner.as_deref().serialize(serializer)
-}
-
-fn owner_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<str>>, D::Error> {
-    let owner = Option::<String>::deserialize(deserializer)?;
-    Ok(owner.map(Arc::from))
 }
 
 impl SideRecord {
