@@ -1,7 +1,7 @@
 //! `keys`: API keys are made, listed and removed.
 
 use super::failure::Result;
-use crate::access::file::{self, KeyEntry};
+use crate::access::file;
 use crate::config::KeysCommand;
 use std::path::Path;
 use std::time::SystemTime;
@@ -29,9 +29,10 @@ pub(super) fn run(path: &Path, command: KeysCommand) -> Result {
                 "DESCRIPTION",
             ]);
             for key in file::read(path)? {
+                let export = if key.export { "+export" } else { "" };
                 line([
                     key.name.as_str(),
-                    &scope_of(&key),
+                    &format!("{}{export}", key.scope),
                     &or_dash(key.prefix),
                     &or_dash(key.created_at),
                     &or_dash(key.expires_at),
@@ -49,11 +50,6 @@ pub(super) fn run(path: &Path, command: KeysCommand) -> Result {
 
 fn line([name, scope, prefix, created, expires, description]: [&str; 6]) {
     println!("{name:<24} {scope:<12} {prefix:<24} {created:<20} {expires:<20} {description}");
-}
-
-fn scope_of(key: &KeyEntry) -> String {
-    let export = if key.export { "+export" } else { "" };
-    format!("{}{export}", key.scope)
 }
 
 fn or_dash(value: Option<impl ToString>) -> String {
