@@ -196,7 +196,7 @@ impl Publication<'_> {
         let cache = &self.checkpointer.cache;
         if let Some(frame) = cache.frame(index).filter(|_| !counters.is_empty()) {
             cache.set_counters(index, table, counters);
-            frame.note_changed_counters();
+            frame.state.changed_counters.store(true, Ordering::Relaxed);
         }
     }
 

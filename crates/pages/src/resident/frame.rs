@@ -9,7 +9,6 @@ use cuckood_filter::chain::params::PAGE_BYTES;
 use cuckood_filter::cuckoo::bucket::{self, SlotWidth};
 use cuckood_filter::hints;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// Words of a frame.
@@ -49,7 +48,7 @@ pub(super) struct State {
     /// Slots in use. Written by the lane, or with the whole page.
     occupied: AtomicU32,
     /// The page's side counters, if it has any.
-    counters: ArcSwapOption<Counters>,
+    pub(super) counters: ArcSwapOption<Counters>,
     /// Whether the frame is in the list of those with counters; under its lock.
     pub(super) is_listed: AtomicBool,
     /// Commands that need the page.
@@ -64,7 +63,7 @@ pub(super) struct State {
     changed: [AtomicU16; MAX_CHANGED],
     changed_words: AtomicU8,
     /// Whether a counter did.
-    changed_counters: AtomicBool,
+    pub(super) changed_counters: AtomicBool,
 }
 
 /// One cache line, for what every change writes to.
@@ -209,15 +208,6 @@ impl Frame<'_> {
     }
 
     #[inline]
-    pub(super) fn has_counters(self) -> bool {
-        self.state.counters.load().is_some()
-    }
-
-    pub(super) fn replace_counters(self, counters: Option<Arc<Counters>>) -> Option<Arc<Counters>> {
-        self.state.counters.swap(counters)
-    }
-
-    #[inline]
     pub(super) fn pin(self) {
         self.state.pins.fetch_add(1, Ordering::Relaxed);
     }
@@ -277,11 +267,6 @@ impl Frame<'_> {
             None => MANY_CHANGED,
         };
         state.changed_words.store(known, Ordering::Relaxed);
-    }
-
-    /// Notes that counters change.
-    pub(super) fn note_changed_counters(self) {
-        self.state.changed_counters.store(true, Ordering::Relaxed);
     }
 
     /// Notes that all may have changed.

@@ -172,14 +172,15 @@ impl Frames {
         table: &PageTable,
         counters: Option<Arc<Counters>>,
     ) {
+        let has_counters = |it: &Frame<'_>| it.state.counters.load().is_some();
         let frame = self.get(index);
         // Few pages have any, and to look is cheaper than to swap.
-        let Some(frame) = frame.filter(|it| counters.is_some() || it.has_counters()) else {
+        let Some(frame) = frame.filter(|it| counters.is_some() || has_counters(it)) else {
             return;
         };
         let bytes = |counters: Option<&Counters>| counters.map_or(0, |it| it.bytes() as u64);
         let after = bytes(counters.as_deref());
-        let before = bytes(frame.replace_counters(counters).as_deref());
+        let before = bytes(frame.state.counters.swap(counters).as_deref());
         if before == 0 && after > 0 {
             let mut listed = self.with_counters.lock();
             if !frame.state.is_listed.swap(true, Ordering::Relaxed) {
