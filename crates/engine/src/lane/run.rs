@@ -18,9 +18,9 @@ use super::memory::PlanMemory;
 use super::ordering::{SharedOrdering, is_answered};
 use super::queue::{Next, Turn};
 use super::request::Request;
-use super::sliced::SlicedPlan;
+use super::sliced::{SlicedPlan, Stage};
 use super::slices::Sliced;
-use super::units::UNITS_ALONE;
+use super::units::{COMMAND_UNITS, UNITS_ALONE};
 use crate::error::{EngineError, Overload};
 use crate::pages::NoRoom;
 use cuckood_pages::AbortOnPanic;
@@ -257,9 +257,17 @@ impl Lane {
                     true => most_beside(suspended, &under_way.memory),
                     false => 0,
                 };
-                match plan.into_small(most_pages) {
-                    Ok(small) => under_way.indeterminate = self.commit_small(small),
-                    Err(plan) => self.suspend(plan, under_way),
+                let fits = plan.pages() <= most_pages;
+                let plan = *plan;
+                match plan.stage {
+                    // It had no more to do than a command of a group commit.
+                    Stage::Planned(planned) if fits && planned.spent <= COMMAND_UNITS => {
+                        let (encoded, came) = planned.encode_all(&plan.request.command);
+                        let (owner, pins) = (plan.target.filter.owner.as_ref(), plan.pins);
+                        under_way.indeterminate =
+                            self.commit_encoded(plan.request, owner, pins, encoded, came);
+                    }
+                    stage => self.suspend(Box::new(SlicedPlan { stage, ..plan }), under_way),
                 }
             }
         }

@@ -10,7 +10,6 @@ use super::command::{Command, Outcome};
 use super::items::ItemWork;
 use super::queue::{Flow, Turn};
 use super::request::Request;
-use super::units::COMMAND_UNITS;
 use super::words::Missing;
 use crate::chain::plan::{FutileSearches, PartialPlan, PlanStats};
 use crate::filters::OpenFilter;
@@ -78,14 +77,6 @@ impl PlannedChanges {
     }
 }
 
-/// A plan that had no more to do than a command of a group commit.
-pub(super) struct SmallPlan {
-    pub(super) request: Request,
-    pub(super) target: PlannedFilter,
-    pub(super) pins: PlanPins,
-    pub(super) planned: Box<PlannedChanges>,
-}
-
 impl SlicedPlan {
     /// A plan that goes on by itself. The target has its chain.
     pub(super) fn of(
@@ -120,22 +111,6 @@ impl SlicedPlan {
         request.is_long()
             || request.filter.as_ref().is_some_and(is_own)
                 && matches!(Flow::of(request), Flow::Changes(_))
-    }
-
-    /// What it is if it is planned, and neither cost more than a command of a group commit
-    /// may nor holds more than so many pages.
-    pub(super) fn into_small(self: Box<Self>, most_pages: usize) -> Result<SmallPlan, Box<Self>> {
-        let fits = self.pages() <= most_pages;
-        let plan = *self;
-        match plan.stage {
-            Stage::Planned(planned) if fits && planned.spent <= COMMAND_UNITS => Ok(SmallPlan {
-                request: plan.request,
-                target: plan.target,
-                pins: plan.pins,
-                planned,
-            }),
-            stage => Err(Box::new(SlicedPlan { stage, ..plan })),
-        }
     }
 
     /// The command, to be planned anew.

@@ -7,7 +7,7 @@ use super::commit::{Indeterminate, Lane};
 use super::items::{ItemWork, Pace};
 use super::queue::Turn;
 use super::request::{Answer, Request};
-use super::sliced::{BegunPlan, PlannedAnswer, PlannedChanges, SlicedPlan, SmallPlan, Stage};
+use super::sliced::{BegunPlan, PlannedAnswer, PlannedChanges, SlicedPlan, Stage};
 use super::units::{COMMITTED_WORD, ENCODED_AT_ONCE, ENCODED_WORD, SLICE_UNITS};
 use super::words::{LaneWords, Missing};
 use crate::chain::meta::Chain;
@@ -126,13 +126,6 @@ impl Lane {
         }
     }
 
-    /// Commits a plan at once.
-    pub(super) fn commit_small(&self, plan: SmallPlan) -> Option<Indeterminate> {
-        let (encoded, came) = plan.planned.encode_all(&plan.request.command);
-        let owner = plan.target.filter.owner.as_ref();
-        self.commit_encoded(plan.request, owner, plan.pins, encoded, came)
-    }
-
     /// Plans items until a slice is spent.
     fn plan_items(
         &self,
@@ -221,7 +214,7 @@ impl Lane {
 
     /// Commits what is planned, if there still is room for it and somebody waits
     /// for it.
-    fn commit_encoded(
+    pub(super) fn commit_encoded(
         &self,
         request: Request,
         owner: Option<&Arc<str>>,
