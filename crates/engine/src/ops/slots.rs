@@ -76,13 +76,6 @@ impl SlotView {
         let read = WordsRead::fence();
         !self.filter.is_removed() && self.filter.version.is_still(self.version, read)
     }
-
-    /// The sub-filter in which a byte of slots lies, and the bytes before that.
-    fn sub_filter_at(&self, at: u64) -> Option<(usize, u64)> {
-        let position = self.ends.partition_point(|&end| end <= at);
-        let before = position.checked_sub(1).and_then(|it| self.ends.get(it));
-        (position < self.ends.len()).then(|| (position, before.copied().unwrap_or(0)))
-    }
 }
 
 impl Engine {
@@ -173,12 +166,14 @@ impl Engine {
     /// # Errors
     /// A page can't be read.
     pub async fn read_slots(&self, slots: &SlotView, from: u64) -> Result<Option<Vec<u8>>> {
-        let Some((position, before)) = slots.sub_filter_at(from) else {
+        // The sub-filter in which it lies, and the bytes before that.
+        let position = slots.ends.partition_point(|&end| end <= from);
+        let Some(&end) = slots.ends.get(position) else {
             return Ok(slots.is_still().then(Vec::new));
         };
-        let end = slots.ends.get(position).copied().unwrap_or(from);
+        let before = position.checked_sub(1).and_then(|it| slots.ends.get(it));
         let length = (end - from).min(MAX_SLOT_BYTES as u64) as usize;
-        let first = from - before;
+        let first = from - before.copied().unwrap_or(0);
         let mut bytes = match slots.view.chain.sub_filter(position) {
             Some(_) => {
                 let read = Box::pin(self.read_published(slots, position, first, length)).await?;
