@@ -171,20 +171,6 @@ impl PageTable {
         self.resident.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A page as it is, from its stored image, which nobody replaces meanwhile: what is
-    /// parked of it lies on top, in `slots`, if there is any.
-    fn with_parked<'a>(
-        &self,
-        page: u32,
-        image: PageImage<'a>,
-        slots: &'a mut Vec<u8>,
-    ) -> PageImage<'a> {
-        match self.parked.lock().get(&page) {
-            Some(parked) => parked.over(image, &self.geometry, slots),
-            None => image,
-        }
-    }
-
     /// Says that these pages will not be asked for again.
     pub fn mark_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
@@ -280,7 +266,15 @@ pub(super) fn read_pages(
         };
         let bytes = bytes.unwrap_or_default();
         let image = image::decode(bytes, table.geometry.page_bytes(), table.id(page));
-        result = image.and_then(|it| each(at, table.with_parked(page, it, &mut slots)));
+        result = image.and_then(|image| {
+            let parked = table.parked.lock();
+            let page = match parked.get(&page) {
+                Some(parked) => parked.over(image, &table.geometry, &mut slots),
+                None => image,
+            };
+            drop(parked);
+            each(at, page)
+        });
     })?;
     result
 }
