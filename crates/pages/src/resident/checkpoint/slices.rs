@@ -401,7 +401,11 @@ impl Checkpointer {
                 frame.note_all_changed();
             }
             frame.set_dirty_state(DirtyState::Dirty);
-            self.needs_its_frame(&mut page);
+            // It waits for its frame's sake from now on.
+            if page.need == Need::Parked {
+                page.need = Need::Changed;
+                self.note_dirty_frames(1);
+            }
             waiting.put(page);
         }
         slice.later.into_iter().for_each(|page| waiting.put(page));
@@ -417,14 +421,6 @@ impl Checkpointer {
         // is the one in that state, this one is seen to have left.
         let is_in_state = frame.dirty_state() == state && resident() == Some(index);
         is_in_state.then_some(frame)
-    }
-
-    /// A page waits for its frame's sake from now on.
-    fn needs_its_frame(&self, page: &mut DirtyPage) {
-        if page.need == Need::Parked {
-            page.need = Need::Changed;
-            self.note_dirty_frames(1);
-        }
     }
 
     /// A need of a page is seen to.
