@@ -241,7 +241,7 @@ impl Checkpointer {
     /// Takes a page into a slice, if there still is something to do about it.
     fn take_page<'a>(
         &'a self,
-        page: DirtyPage,
+        mut page: DirtyPage,
         work: Work,
         waiting: &mut DirtyPages,
         slice: &mut ImageSlice<'a>,
@@ -263,10 +263,20 @@ impl Checkpointer {
                     Work::Store(_) => None,
                 };
                 let parked = changed.and_then(|it| self.cache.park(&page.table, page.page, it));
-                match parked {
-                    Some(is_first) => self.note_parked(page, frame, is_first, waiting),
-                    None => self.copy_page(page, frame, slice),
+                let Some(is_first) = parked else {
+                    return self.copy_page(page, frame, slice);
+                };
+                // Its frame may be given away.
+                frame.note_unchanged();
+                frame.set_dirty_state(DirtyState::Clean);
+                self.metrics.parked_pages.inc();
+                if !is_first {
+                    // It waits already, for older changes.
+                    return self.count_done(&page);
                 }
+                self.note_dirty_frames(-1);
+                page.need = Need::Parked;
+                waiting.put(page);
             }
             // It was written for another need.
             (Need::Changed, None) => self.count_done(&page),
@@ -279,26 +289,6 @@ impl Checkpointer {
                 slice.pages.push(page);
             }
         }
-    }
-
-    /// What changed in a page is parked: its frame may be given away.
-    fn note_parked(
-        &self,
-        mut page: DirtyPage,
-        frame: Frame<'_>,
-        is_first: bool,
-        waiting: &mut DirtyPages,
-    ) {
-        frame.note_unchanged();
-        frame.set_dirty_state(DirtyState::Clean);
-        self.metrics.parked_pages.inc();
-        if !is_first {
-            // It waits already, for older changes.
-            return self.count_done(&page);
-        }
-        self.note_dirty_frames(-1);
-        page.need = Need::Parked;
-        waiting.put(page);
     }
 
     /// Takes a parked page into a slice.
