@@ -283,7 +283,11 @@ impl Header {
         };
         let layouts = match layout {
             1 => classic_layouts(header, bucket_size, subs),
-            2 => paged_layout(width, value_bits, families, level, pointer),
+            2 => SlotWidth::from_bits(width.into())
+                .and_then(|width| SlotCode::with_values(width, value_bits))
+                .zip(u8::try_from(level).ok())
+                .and_then(|(code, level)| Paged::grown(families.into(), level, pointer, code))
+                .map(|paged| vec![Layout::Paged(paged)]),
             _ => return Err(FileError::Header("it has an unknown layout")),
         };
         let layouts = layouts.ok_or(FileError::Header("its pages can't be"))?;
@@ -349,18 +353,6 @@ fn classic_layouts(header: &[u8], bucket_size: u32, subs: u32) -> Option<Vec<Lay
         Some(Layout::Classic(Classic::new(buckets, bucket_size)?))
     };
     (0..subs).map(layout).collect()
-}
-
-fn paged_layout(
-    width: u8,
-    value_bits: u8,
-    families: u32,
-    level: u32,
-    pointer: u32,
-) -> Option<Vec<Layout>> {
-    let code = SlotCode::with_values(SlotWidth::from_bits(width.into())?, value_bits)?;
-    let paged = Paged::grown(families.into(), u8::try_from(level).ok()?, pointer, code)?;
-    Some(vec![Layout::Paged(paged)])
 }
 
 fn put<const N: usize>(out: &mut Vec<u8>, bytes: [u8; N]) {
