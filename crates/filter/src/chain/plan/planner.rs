@@ -275,7 +275,17 @@ impl<'a, D: Draft> Planner<'a, D> {
         let kept = self.chain.is_within_promise();
         self.chain.advance(self.now_ms);
         let Some(mut paged) = self.paged() else {
-            return self.add_group_to_links(items, mode, until, results);
+            self.expect(items);
+            for (done, (&hash, result)) in items.iter().zip(results).enumerate() {
+                *result = match mode {
+                    AddMode::OnlyIfAbsent => self.add_if_absent(hash),
+                    AddMode::Always => self.add_to_links(hash),
+                };
+                if self.spent >= until {
+                    return done + 1;
+                }
+            }
+            return items.len().min(GROUP);
         };
         let worked_on = match paged.table.epochs.is_some() {
             true => paged.see_group(items, mode, until, results),
@@ -284,26 +294,6 @@ impl<'a, D: Draft> Planner<'a, D> {
         self.complete &= results.iter().take(worked_on).all(Option::is_some);
         self.stats.promise_ended |= kept && !self.chain.is_within_promise();
         worked_on
-    }
-
-    fn add_group_to_links(
-        &mut self,
-        items: &[ItemHash],
-        mode: AddMode,
-        until: u64,
-        results: &mut [Option<AddResult>; GROUP],
-    ) -> usize {
-        self.expect(items);
-        for (done, (&hash, result)) in items.iter().zip(results).enumerate() {
-            *result = match mode {
-                AddMode::OnlyIfAbsent => self.add_if_absent(hash),
-                AddMode::Always => self.add_to_links(hash),
-            };
-            if self.spent >= until {
-                return done + 1;
-            }
-        }
-        items.len().min(GROUP)
     }
 
     fn add_if_absent(&mut self, hash: ItemHash) -> Option<AddResult> {
