@@ -11,7 +11,7 @@ use super::paged::{self, Bucket};
 use super::pages::PageWords;
 use super::read;
 use crate::cuckoo::bucket;
-use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
+use crate::cuckoo::candidates::{BucketIndex, Fingerprint};
 use crate::cuckoo::classic::WIDTH;
 use crate::cuckoo::hash::ItemHash;
 
@@ -114,10 +114,27 @@ fn locate_in(
     pages: &mut impl PageWords,
 ) -> Option<Location> {
     let candidates = link.layout.candidates(hash);
-    let buckets = candidates
-        .buckets()
-        .map(|bucket| look_into(link, position, bucket, &candidates, pages))
-        .collect::<Option<Vec<_>>>()?;
+    let size = link.layout.bucket_size();
+    let look_into = |bucket: BucketIndex| {
+        let at = link.layout.address(bucket);
+        let page = PageAddress::new(position, at.page);
+        let mut slots = Vec::with_capacity(usize::from(size));
+        for piece in bucket::pieces(WIDTH, at.first_slot, size) {
+            let word = pages.word(page.word(piece.word))?;
+            slots.extend(bucket::lanes_of(WIDTH, piece).map(|lane| {
+                let held = bucket::get(WIDTH, word, lane);
+                SlotUse::of(held, held == candidates.fingerprint.0)
+            }));
+        }
+        Some(LocatedBucket {
+            bucket,
+            page: at.page,
+            first_slot: at.first_slot,
+            slots,
+        })
+    };
+    let buckets = candidates.buckets().map(look_into);
+    let buckets = buckets.collect::<Option<Vec<_>>>()?;
     let mut location = Location {
         position: position as u32,
         fingerprint: candidates.fingerprint,
@@ -130,32 +147,6 @@ fn locate_in(
         location.counted = pages.counter(page, key)?;
     }
     Some(location)
-}
-
-fn look_into(
-    link: &Link,
-    position: usize,
-    bucket: BucketIndex,
-    candidates: &Candidates,
-    pages: &mut impl PageWords,
-) -> Option<LocatedBucket> {
-    let size = link.layout.bucket_size();
-    let at = link.layout.address(bucket);
-    let page = PageAddress::new(position, at.page);
-    let mut slots = Vec::with_capacity(usize::from(size));
-    for piece in bucket::pieces(WIDTH, at.first_slot, size) {
-        let word = pages.word(page.word(piece.word))?;
-        slots.extend(bucket::lanes_of(WIDTH, piece).map(|lane| {
-            let held = bucket::get(WIDTH, word, lane);
-            SlotUse::of(held, held == candidates.fingerprint.0)
-        }));
-    }
-    Some(LocatedBucket {
-        bucket,
-        page: at.page,
-        first_slot: at.first_slot,
-        slots,
-    })
 }
 
 /// The same where pages are split: what a slot would hold of the item depends
