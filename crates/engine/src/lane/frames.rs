@@ -48,7 +48,20 @@ impl<'a> Frames<'a> {
             are_published: false,
         };
         for it in changes {
-            let mut of_each = |page| frames.frame_of(loader, it, page);
+            let mut of_each = |page: PageAddress| -> Result<FrameIndex, StoreError> {
+                let table = it.table(page).ok_or(StoreError::PageNotResident)?;
+                if !it.is_new(page) {
+                    let pinned = cache.resident_frame(table, page.page);
+                    return pinned.ok_or(StoreError::PageNotResident);
+                }
+                let index = loader.install_new(table, page.page)?;
+                frames.new.push(NewFrame {
+                    index,
+                    table: Arc::clone(table),
+                    page: page.page,
+                });
+                Ok(index)
+            };
             let changed = it.pages.pages.iter().map(|page| of_each(page.address));
             let changed = changed.collect::<Result<_, _>>()?;
             let wholes = it.pages.wholes.iter().map(|&(page, _)| of_each(page));
@@ -56,26 +69,6 @@ impl<'a> Frames<'a> {
             frames.of_changes.push(ChangedFrames { changed, wholes });
         }
         Ok(frames)
-    }
-
-    fn frame_of(
-        &mut self,
-        loader: &Loader,
-        changes: &Changes,
-        page: PageAddress,
-    ) -> Result<FrameIndex, StoreError> {
-        let table = changes.table(page).ok_or(StoreError::PageNotResident)?;
-        if !changes.is_new(page) {
-            let pinned = self.cache.resident_frame(table, page.page);
-            return pinned.ok_or(StoreError::PageNotResident);
-        }
-        let index = loader.install_new(table, page.page)?;
-        self.new.push(NewFrame {
-            index,
-            table: Arc::clone(table),
-            page: page.page,
-        });
-        Ok(index)
     }
 }
 
