@@ -149,7 +149,17 @@ pub fn inspect(store: &PageStore, inspector: &mut dyn Inspector) -> Findings {
         redo::check(record).map_err(|error| error.in_record(sequence))
     });
     // Without all of the log nobody knows what is in the pages.
-    let outcome = read.and_then(|()| check_pages(store, &mut findings, inspector));
+    let outcome = read.and_then(|()| {
+        let (view, mut from) = (store.snapshot(), Some(FIRST_PAGE));
+        while let Some(first) = from {
+            let compared = compare(&view, first, SLICE, inspector)?;
+            findings.filters += compared.filters;
+            findings.items = findings.items.saturating_add(compared.items);
+            findings.pages += compared.pages;
+            from = compared.next;
+        }
+        Ok(())
+    });
     fault(inspector, outcome);
     findings
 }
@@ -184,22 +194,6 @@ fn fault(inspector: &mut dyn Inspector, outcome: Result) {
     if let Err(error) = outcome {
         inspector.fault(Fault::new(None, error));
     }
-}
-
-fn check_pages(
-    store: &PageStore,
-    findings: &mut Findings,
-    inspector: &mut dyn Inspector,
-) -> Result {
-    let (view, mut from) = (store.snapshot(), Some(FIRST_PAGE));
-    while let Some(first) = from {
-        let compared = compare(&view, first, SLICE, inspector)?;
-        findings.filters += compared.filters;
-        findings.items = findings.items.saturating_add(compared.items);
-        findings.pages += compared.pages;
-        from = compared.next;
-    }
-    Ok(())
 }
 
 /// Sees that each name leads to a filter that has it.
