@@ -27,7 +27,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::mem;
 use std::path::Path;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -191,7 +191,17 @@ fn fill(
     let mut filling = Filling::of(chain, mode);
     thread::scope(|scope| {
         let (sender, chunks) = sync_channel(ROUND);
-        scope.spawn(move || read_all(lists, bar, &sender));
+        scope.spawn(move || {
+            for list in lists {
+                let list = list.as_ref();
+                let read = each_chunk(list, bar, |chunk| sender.send(Ok((list, chunk))).is_ok());
+                if let Err(error) = read {
+                    // Nobody waits for it any more if an item was refused.
+                    let _ = sender.send(Err(format!("{}: {error}", list.display())));
+                    return;
+                }
+            }
+        });
         loop {
             let round: Result<Vec<_>, String> = chunks.iter().take(ROUND).collect();
             let round = round?;
@@ -206,23 +216,6 @@ fn fill(
             filling.add(&hashed.into_iter().collect::<Result<Vec<_>, _>>()?)?;
         }
     })
-}
-
-/// Sends what all lists have.
-fn read_all<'a>(
-    lists: &'a [impl AsRef<Path>],
-    bar: &ProgressBar,
-    sender: &SyncSender<Result<(&'a Path, Chunk), String>>,
-) {
-    for list in lists {
-        let list = list.as_ref();
-        let read = each_chunk(list, bar, |chunk| sender.send(Ok((list, chunk))).is_ok());
-        if let Err(error) = read {
-            // Nobody waits for it any more if an item was refused.
-            let _ = sender.send(Err(format!("{}: {error}", list.display())));
-            return;
-        }
-    }
 }
 
 /// A filter that is filled.
