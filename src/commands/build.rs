@@ -188,7 +188,14 @@ fn fill(
     bar: &ProgressBar,
 ) -> Result<(Chain, Pages), Failure> {
     let hasher = chain.hash_id().hasher();
-    let mut filling = Filling::of(chain, mode);
+    let mut pages = Pages::default();
+    pages.note_grown(&chain);
+    let mut filling = Filling {
+        expansion: chain.params().expansion(),
+        chain: chain.with_expansion(0),
+        pages,
+        mode,
+    };
     thread::scope(|scope| {
         let (sender, chunks) = sync_channel(ROUND);
         scope.spawn(move || {
@@ -206,7 +213,9 @@ fn fill(
             let round: Result<Vec<_>, String> = chunks.iter().take(ROUND).collect();
             let round = round?;
             if round.is_empty() {
-                return Ok(filling.ended());
+                // As it was asked for.
+                let chain = filling.chain.with_expansion(filling.expansion);
+                return Ok((chain, filling.pages));
             }
             let hash = |(list, chunk): &(&Path, Chunk)| {
                 let hashed = lines.hash(chunk, &hasher);
@@ -228,22 +237,6 @@ struct Filling {
 }
 
 impl Filling {
-    fn of(chain: Chain, mode: AddMode) -> Filling {
-        let mut pages = Pages::default();
-        pages.note_grown(&chain);
-        Filling {
-            expansion: chain.params().expansion(),
-            chain: chain.with_expansion(0),
-            pages,
-            mode,
-        }
-    }
-
-    /// The filter as it was asked for, and its pages.
-    fn ended(self) -> (Chain, Pages) {
-        (self.chain.with_expansion(self.expansion), self.pages)
-    }
-
     fn add(&mut self, round: &[Hashed]) -> Result<(), Failure> {
         let table = self.chain.table().ok_or("the layout is not paged")?;
         let (layout, occupied) = (table.layout, table.occupied);
