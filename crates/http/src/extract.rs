@@ -219,7 +219,11 @@ impl Sent {
             let beside = batch.items.len().saturating_mul(BESIDE_AN_ITEM_BYTES);
             let beside = beside.saturating_add(batch.labels().saturating_mul(BESIDE_A_LABEL_BYTES));
             if beside > FREE_BYTES {
-                app.admission.hold_more(holder, &mut batch.memory, beside)?;
+                let (bodies, memory) = (&app.admission.bodies, &mut batch.memory);
+                let held = memory.as_ref().map_or(0, |it| it.amount() as usize);
+                // One that is larger than all may be is alone.
+                let size = held.saturating_add(beside).min(bodies.bound());
+                bodies.grow(holder, memory, size)?;
             }
             if kind.is_change() {
                 let items = batch.items.len() + batch.blanks.len();

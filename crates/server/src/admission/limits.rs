@@ -225,22 +225,6 @@ impl Admission {
         }
         Ok([self.merges.lend(by, bytes)?, self.bodies.lend(by, bytes)?])
     }
-
-    /// Has a body hold memory for so many bytes more, but for no more than there
-    /// is: one that is larger than all may be is alone.
-    ///
-    /// # Errors
-    /// There is not so much left, or not for this key.
-    pub fn hold_more(
-        &self,
-        by: Option<&Holder>,
-        held: &mut Option<Held>,
-        bytes: usize,
-    ) -> Result<(), Refusal> {
-        let size = held.as_ref().map_or(0, |held| held.amount() as usize);
-        let size = size.saturating_add(bytes).min(self.bodies.bound());
-        self.bodies.grow(by, held, size)
-    }
 }
 
 #[cfg(test)]
