@@ -189,17 +189,9 @@ where
     fn empty_slot(&mut self, bucket: BucketIndex) -> Option<Option<u8>> {
         let bucket = Bucket::read(self.layout, bucket, self.pages);
         self.complete &= bucket.is_some();
-        let bucket = bucket?;
-        let empty = bucket.empty_slot(self.layout);
-        match self.oldest.filter(|_| empty.is_none()) {
-            Some(oldest) => Some(window::expired_slot(
-                self.layout,
-                &bucket,
-                oldest,
-                self.pages,
-            )),
-            None => Some(empty),
-        }
+        let (bucket, oldest) = (bucket?, self.oldest);
+        let expired = || window::expired_slot(self.layout, &bucket, oldest?, self.pages);
+        Some(bucket.empty_slot(self.layout).or_else(expired))
     }
 
     #[inline]
