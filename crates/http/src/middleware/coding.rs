@@ -32,9 +32,14 @@ pub(crate) fn compressed<S: InnerService>(plain: S) -> Coded<S> {
         .and(NotForContentType::const_new(DUMP))
         .and(|_, _, _: &HeaderMap, marks: &Extensions| marks.get::<AsItIs>().is_none());
     let layer = CompressionLayer::new().compress_when(worthwhile);
+    let pieces = |body| InPieces {
+        body,
+        rest: Bytes::new(),
+        given_in: None,
+    };
     let in_pieces = plain
         .clone()
-        .map_response(|response: Response| response.map(|body| Body::new(InPieces::of(body))));
+        .map_response(move |response: Response| response.map(|body| Body::new(pieces(body))));
     let compressed = layer.layer(in_pieces);
     let coded = Boxed::new(compressed.map_response(|response| response.map(Body::new)));
     Coded {
@@ -55,16 +60,6 @@ struct InPieces {
     /// The poll in which the last whole piece was given. The compressor asks for the next
     /// one again and again in the same poll, whatever it is answered.
     given_in: Option<Instant>,
-}
-
-impl InPieces {
-    fn of(body: Body) -> InPieces {
-        InPieces {
-            body,
-            rest: Bytes::new(),
-            given_in: None,
-        }
-    }
 }
 
 impl HttpBody for InPieces {
