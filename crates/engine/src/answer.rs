@@ -74,6 +74,11 @@ impl FilterInfo {
         expiry: Option<Expiry>,
         sizes: FilterSizes,
     ) -> FilterInfo {
+        let growth = |Table { layout, known, .. }: &Table| GrowthInfo {
+            pages_split: u64::from(layout.pointer()),
+            pages_to_split: u64::from(layout.pages_of_level() - layout.pointer()),
+            entries_by_level: known.iter().map(|(_, entries)| entries).collect(),
+        };
         let (items, slot_bytes) = (chain.items(), chain.slot_bytes());
         let epochs = chain.table().and_then(|it| it.epochs.as_ref());
         FilterInfo {
@@ -102,7 +107,7 @@ impl FilterInfo {
             full_false_positive_rate: chain.full_false_positive_rate(),
             keeps_promise: chain.keeps_promise(),
             expansions: chain.expansions(),
-            growth: chain.table().map(GrowthInfo::of),
+            growth: chain.table().map(growth),
             epochs: epochs.map(EpochInfo::all),
             adds_before_expansion: chain.adds_before_expansion(),
             created_at_ms: chain.created_at_ms(),
@@ -121,17 +126,6 @@ pub struct GrowthInfo {
     /// Entries by the splits that their page had gone through when they were
     /// added: none or one, two, three, and so on.
     pub entries_by_level: Vec<u64>,
-}
-
-impl GrowthInfo {
-    fn of(table: &Table) -> GrowthInfo {
-        let layout = &table.layout;
-        GrowthInfo {
-            pages_split: u64::from(layout.pointer()),
-            pages_to_split: u64::from(layout.pages_of_level() - layout.pointer()),
-            entries_by_level: table.known.iter().map(|(_, entries)| entries).collect(),
-        }
-    }
 }
 
 /// The items that were seen last in one epoch.
