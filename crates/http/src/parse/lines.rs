@@ -38,12 +38,11 @@ pub(crate) fn text_batch(
     let mut lines_seen = 0;
     let mut refused = Refusals::default();
     let body = text.strip_suffix(b"\n").unwrap_or(text);
-    for (number, place) in lines_of(body).enumerate().take_while(|_| !text.is_empty()) {
+    for (number, mut place) in lines_of(body).enumerate().take_while(|_| !text.is_empty()) {
         lines_seen += 1;
         if lines_seen > max_items {
             return Err(HttpError::BatchTooLarge { limit: max_items });
         }
-        let mut place = without_return(body, place);
         if place.is_empty() {
             batch.blanks.push(number);
             continue;
@@ -180,24 +179,17 @@ fn held(text: &Bytes) -> Bytes {
     }
 }
 
-/// What lies between line feeds.
+/// What lies between line feeds, without the carriage return that some end lines with,
+/// too.
 fn lines_of(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
     ends.map(move |end| {
-        let line = start..end;
+        let line = text.get(start..end).unwrap_or_default();
+        let place = start..start + line.strip_suffix(b"\r").unwrap_or(line).len();
         start = end + 1;
-        line
+        place
     })
-}
-
-/// A line without the carriage return that some end lines with, too.
-fn without_return(text: &[u8], line: Range<usize>) -> Range<usize> {
-    let ends_in_return = line
-        .end
-        .checked_sub(1)
-        .is_some_and(|last| last >= line.start && text.get(last) == Some(&b'\r'));
-    line.start..line.end - usize::from(ends_in_return)
 }
 
 /// Line of the nth item, counting the blank lines before it.
