@@ -27,9 +27,19 @@ pub(super) fn response(key: Option<&Arc<ApiKey>>, body: Body) -> Body {
     let Some(key) = key.filter(|_| body.size_hint().upper().is_none()) else {
         return body;
     };
-    let mut body = EndingBody::new(key, body);
-    body.reap();
-    Body::new(body)
+    let mut ending = EndingBody::new(key, body);
+    let (key, body) = (Arc::clone(key), Arc::clone(&ending.body));
+    // Lets go of what it holds at the end of the key, even if nobody asks for more of it
+    // then, since its client reads nothing.
+    let reaper = tokio::spawn(async move {
+        let end = key.ended().await;
+        if body.lock().take().is_some() {
+            let caller = key.name.as_str();
+            tracing::info!(caller, %end, "an answer was cut off");
+        }
+    });
+    ending.reaper = Some(reaper.abort_handle());
+    Body::new(ending)
 }
 
 struct EndingBody {
@@ -49,20 +59,6 @@ impl EndingBody {
             ended: None,
             reaper: None,
         }
-    }
-
-    /// Lets go of what the body holds at the end of the key, even if nobody asks
-    /// for more of it then, since its client reads nothing.
-    fn reap(&mut self) {
-        let (key, body) = (Arc::clone(&self.key), Arc::clone(&self.body));
-        let reaper = tokio::spawn(async move {
-            let end = key.ended().await;
-            if body.lock().take().is_some() {
-                let caller = key.name.as_str();
-                tracing::info!(caller, %end, "an answer was cut off");
-            }
-        });
-        self.reaper = Some(reaper.abort_handle());
     }
 
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<KeyEnd> {
