@@ -200,7 +200,10 @@ impl Lane {
                     if let NotStored::TooLarge { .. } = why {
                         self.most_commands.set(answers.len() / 2);
                     }
-                    self.put_back(answers);
+                    // In their order.
+                    for (request, ..) in answers.into_iter().rev() {
+                        self.queue.give_back(request);
+                    }
                     return None;
                 };
                 let answer = |(mut request, ..): (Request, _, _)| {
@@ -283,13 +286,6 @@ impl Lane {
         };
         request.answer(answer);
         None
-    }
-
-    /// Puts requests back whose commit did not come about, in their order.
-    fn put_back(&self, answers: Vec<(Request, Outcome, Option<SideRecordChange>)>) {
-        for (request, ..) in answers.into_iter().rev() {
-            self.queue.give_back(request);
-        }
     }
 
     /// One write, then publication. On an error nothing is published.
