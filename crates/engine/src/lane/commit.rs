@@ -10,7 +10,7 @@
 use super::allowance::Allowances;
 use super::changes::{Changes, Encoded};
 use super::command::Outcome;
-use super::frames::Frames;
+use super::frames::{ChangedFrames, Frames};
 use super::ordering::{NotStored, SharedOrdering};
 use super::queue::LaneQueue;
 use super::request::Request;
@@ -24,7 +24,7 @@ use crate::idempotency::guard::SideRecorder;
 use crate::metrics::Metrics;
 use crate::name::FilterName;
 use crate::page::{FilterId, Sequence};
-use crate::pages::{Checkpointer, FrameIndex, Loader, PageCache, Publication, Version};
+use crate::pages::{Checkpointer, Loader, PageCache, Publication, Version};
 use crate::quota::{Quota, Reservation};
 use crate::store::{Commit, FilterChange, Garbage, PageStore, SideRecordChange, StoreError};
 use std::cell::Cell;
@@ -316,8 +316,7 @@ impl Lane {
         let mut of_changes = frames.of_changes.iter();
         self.publish(changes, commit.sequence, redo_bytes, |it, publication| {
             if let Some(frames) = of_changes.next() {
-                self.publish_words(it, &frames.changed, publication);
-                publish_wholes(it, &frames.wholes, publication);
+                self.publish_pages(it, frames, publication);
             }
         });
         frames.are_published = true;
@@ -393,16 +392,18 @@ impl Lane {
         }
     }
 
-    /// Stores the words and counters that change one by one.
-    fn publish_words(
+    /// Stores the words and counters that change one by one, and the pages that are
+    /// split or merged.
+    fn publish_pages(
         &self,
         changes: &Changes,
-        frames: &[FrameIndex],
+        frames: &ChangedFrames,
         publication: &mut Publication<'_>,
     ) {
         let pages = &changes.pages;
-        let mut ahead = pages.pages.iter().zip(frames).skip(FRAMES_AHEAD);
-        for (page, &index) in pages.pages.iter().zip(frames) {
+        let changed = || pages.pages.iter().zip(&frames.changed);
+        let mut ahead = changed().skip(FRAMES_AHEAD);
+        for (page, &index) in changed() {
             if let Some((page, &index)) = ahead.next()
                 && let Some(frame) = self.cache.frame(index)
             {
@@ -411,6 +412,11 @@ impl Lane {
             }
             if let Some(table) = changes.table(page.address) {
                 publication.write(table, index, pages, page);
+            }
+        }
+        for ((page, whole), &index) in pages.wholes.iter().zip(&frames.wholes) {
+            if let Some(table) = changes.table(*page) {
+                publication.set_page(table, index, page.page, whole);
             }
         }
     }
@@ -455,15 +461,6 @@ impl Lane {
         self.metrics.commit_items.observe(items as f64);
         let pages: usize = changes.iter().map(Changes::pages).sum();
         self.metrics.commit_pages_dirtied.observe(pages as f64);
-    }
-}
-
-/// Stores the pages that are split or merged.
-fn publish_wholes(changes: &Changes, frames: &[FrameIndex], publication: &mut Publication<'_>) {
-    for ((page, whole), &index) in changes.pages.wholes.iter().zip(frames) {
-        if let Some(table) = changes.table(*page) {
-            publication.set_page(table, index, page.page, whole);
-        }
     }
 }
 
