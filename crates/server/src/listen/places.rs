@@ -128,9 +128,11 @@ impl Places {
     /// # Errors
     /// There is no memory or no descriptor for it.
     pub async fn accept(&self, listener: &TcpListener) -> io::Result<Accepted> {
-        let mut of_all = match self.may_give_up() {
-            true => Arc::clone(&self.free).try_acquire_owned().ok(),
-            false => Some(self.acquire().await?),
+        let mut of_all = match &self.strangers {
+            Some(strangers) if !strangers.is_empty() => {
+                Arc::clone(&self.free).try_acquire_owned().ok()
+            }
+            _ => Some(self.acquire().await?),
         };
         loop {
             match listener.accept().await {
@@ -202,11 +204,6 @@ impl Places {
                 given_up: Mutex::new(Some(given_up)),
             }),
         }
-    }
-
-    fn may_give_up(&self) -> bool {
-        let strangers = self.strangers.as_ref();
-        strangers.is_some_and(|strangers| !strangers.is_empty())
     }
 
     /// A place that a stranger gives up.
