@@ -50,31 +50,20 @@ impl Recovery<'_> {
             for write in RedoReader::new(record) {
                 writes.push(write.map_err(|error| error.in_record(sequence))?);
             }
-            recovered.slots += self.apply(sequence, &mut known, &mut writes)?;
+            sort_by_page(&mut writes);
+            for (id, writes) in by_filter(&writes) {
+                let filter = match known.entry(id) {
+                    Entry::Occupied(found) => found.get().clone(),
+                    Entry::Vacant(free) => free.insert(self.open(id)?).clone(),
+                };
+                if let Some(filter) = filter {
+                    recovered.slots += self.apply_to_filter(sequence, &filter, writes)?;
+                }
+            }
             Ok(())
         })?;
         self.store_while(Checkpointer::has_many_pages)?;
         Ok(recovered)
-    }
-
-    fn apply(
-        &self,
-        sequence: Sequence,
-        known: &mut HashMap<FilterId, Option<Arc<OpenFilter>>>,
-        writes: &mut [RedoWrite<'_>],
-    ) -> Result<u64, StoreError> {
-        sort_by_page(writes);
-        let mut slots = 0;
-        for (id, writes) in by_filter(writes) {
-            let filter = match known.entry(id) {
-                Entry::Occupied(found) => found.get().clone(),
-                Entry::Vacant(free) => free.insert(self.open(id)?).clone(),
-            };
-            if let Some(filter) = filter {
-                slots += self.apply_to_filter(sequence, &filter, writes)?;
-            }
-        }
-        Ok(slots)
     }
 
     fn apply_to_filter(
