@@ -151,19 +151,16 @@ impl Cluster {
         let lanes = lanes.map(|(lane, state)| {
             let announced = pods.iter().filter_map(|it| it.positions.get(lane).copied());
             let newest = announced.fold(state.position.sequence, u64::max);
-            (newest, self.leader(lane as u32))
+            let leader = self.leaders.of(lane as u32).map(|it| match it {
+                Leader::Own => self.links.own().to_owned(),
+                Leader::At(address) => address.to_string(),
+            });
+            (newest, leader)
         });
         ClusterStatus {
             answered_by: Some(self.links.own().to_owned()),
             age_seconds: seen.as_ref().map(|(_, at)| at.elapsed().as_secs_f64()),
             ..ClusterStatus::new(&self.founding, lanes, pods.to_vec())
         }
-    }
-
-    fn leader(&self, lane: u32) -> Option<String> {
-        Some(match self.leaders.of(lane)? {
-            Leader::Own => self.links.own().to_owned(),
-            Leader::At(address) => address.to_string(),
-        })
     }
 }
