@@ -54,7 +54,9 @@ impl PatientRemote {
             let Some((wanted, reason)) = passes(&answered) else {
                 return answered;
             };
-            let pause = wanted + part_of(longest);
+            // A random part of it, so that many clients do not come back at once.
+            let chance = f64::from(getrandom::u32().unwrap_or(u32::MAX)) / f64::from(u32::MAX);
+            let pause = wanted + longest.mul_f64(chance);
             if began.elapsed() + pause > self.patience {
                 return answered;
             }
@@ -103,10 +105,4 @@ fn passes(answered: &Result<Answer, RemoteError>) -> Option<(Duration, String)> 
             passes.then(|| (answer.retry_after.unwrap_or_default(), problem.detail))
         }
     }
-}
-
-/// A random part of a pause, so that many clients do not come back at once.
-fn part_of(longest: Duration) -> Duration {
-    let chance = getrandom::u32().unwrap_or(u32::MAX);
-    longest.mul_f64(f64::from(chance) / f64::from(u32::MAX))
 }
