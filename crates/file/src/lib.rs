@@ -115,16 +115,17 @@ impl FilterFile {
     /// A block that it takes is damaged, or the key is missing.
     #[inline]
     pub fn exists(&self, item: &[u8]) -> Result<bool, FileError> {
-        self.view.exists(item, self.since(None))
+        self.exists_within(item, None)
     }
 
     /// Whether an item was seen within the last so many seconds, of a filter whose
-    /// items expire.
+    /// items expire; `None`: within the window.
     ///
     /// # Errors
     /// As of [`exists`](Self::exists).
-    pub fn exists_within(&self, item: &[u8], seconds: u64) -> Result<bool, FileError> {
-        self.view.exists(item, self.since(Some(seconds)))
+    #[inline]
+    pub fn exists_within(&self, item: &[u8], seconds: Option<u64>) -> Result<bool, FileError> {
+        self.view.exists(item, self.since(seconds))
     }
 
     /// [`exists`](Self::exists) of many items, with their waits for memory at once:

@@ -32,14 +32,11 @@ pub(super) fn run(
             condition: None,
         } if !of.values && of.attributes.is_none() => {
             let file = FilterFile::open(path)?;
-            let exists = |item: &[u8]| match *within_seconds {
-                Some(seconds) => file.exists_within(item, seconds),
-                None => file.exists(item),
-            };
             let line = line(Work::Exists {
                 within_seconds: *within_seconds,
                 condition: None,
             });
+            let exists = |item: &[u8]| file.exists_within(item, *within_seconds);
             let answer = |item: &[u8]| exists(item).map(Value::from);
             match *quiet {
                 true => ask(&of.of, &line, answer, &mut io::sink()),
