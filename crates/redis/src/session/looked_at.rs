@@ -69,7 +69,15 @@ impl Session {
                 self.hold_reply(told.iter().map(|it| it.bytes()).sum())?;
                 self.replies.array(told.len());
                 for command in told {
-                    self.tell_slow(&command);
+                    let replies = &mut self.replies;
+                    replies.array(6);
+                    replies.count(command.id);
+                    replies.count(command.at);
+                    replies.count(command.micros);
+                    replies.array(command.words.len());
+                    command.words.iter().for_each(|word| replies.bulk(word));
+                    replies.bulk(command.peer.to_string().as_bytes());
+                    replies.bulk(command.client.as_bytes());
                 }
             }
             (b"len", 2) => {
@@ -94,18 +102,6 @@ impl Session {
             _ => return Err(errors::unknown_subcommand(words).into()),
         }
         Ok(())
-    }
-
-    fn tell_slow(&mut self, command: &SlowCommand) {
-        let replies = &mut self.replies;
-        replies.array(6);
-        replies.count(command.id);
-        replies.count(command.at);
-        replies.count(command.micros);
-        replies.array(command.words.len());
-        command.words.iter().for_each(|word| replies.bulk(word));
-        replies.bulk(command.peer.to_string().as_bytes());
-        replies.bulk(command.client.as_bytes());
     }
 
     /// `LATENCY`. It is about everybody's commands.
