@@ -96,42 +96,35 @@ pub(super) fn write(
     frozen: &dyn FrozenStore,
     progress: &Progress,
 ) -> Result<()> {
-    write_all(out, id, frozen, progress)
-        .map_err(|error| given_up(progress, "writing a backup", error))
-}
-
-fn write_all(
-    out: impl Write,
-    id: &BackupId,
-    frozen: &dyn FrozenStore,
-    progress: &Progress,
-) -> io::Result<()> {
-    let seconds = id.seconds();
-    let mut archive = Builder::new(BufWriter::with_capacity(BUFFER_BYTES, out));
-    let mut sums = String::new();
-    let mut append_summed = |name: &str, bytes: u64, content: &mut dyn Read, progress| {
-        let mut content = Summed::of(content, progress);
-        append(&mut archive, name, bytes, seconds, &mut content)?;
-        if content.bytes != bytes {
-            let found = content.bytes;
-            return Err(io::Error::other(format!(
-                "{name} has {found} bytes and had {bytes}"
-            )));
+    let write = || -> io::Result<()> {
+        let seconds = id.seconds();
+        let mut archive = Builder::new(BufWriter::with_capacity(BUFFER_BYTES, out));
+        let mut sums = String::new();
+        let mut append_summed = |name: &str, bytes: u64, content: &mut dyn Read, progress| {
+            let mut content = Summed::of(content, progress);
+            append(&mut archive, name, bytes, seconds, &mut content)?;
+            if content.bytes != bytes {
+                let found = content.bytes;
+                return Err(io::Error::other(format!(
+                    "{name} has {found} bytes and had {bytes}"
+                )));
+            }
+            content.note_sum(&mut sums, name);
+            Ok(())
+        };
+        let about = About::of(id, frozen.files());
+        // Progress counts the store's files alone.
+        let uncounted = Progress::default();
+        append_summed(ABOUT, about.len() as u64, &mut about.as_bytes(), &uncounted)?;
+        for file in frozen.files() {
+            let name = format!("{DATA}{}", file.name);
+            append_summed(&name, file.bytes, &mut frozen.open(file)?, progress)?;
         }
-        content.note_sum(&mut sums, name);
-        Ok(())
+        let bytes = sums.len() as u64;
+        append(&mut archive, SUMS, bytes, seconds, sums.as_bytes())?;
+        archive.into_inner()?.flush()
     };
-    let about = About::of(id, frozen.files());
-    // Progress counts the store's files alone.
-    let uncounted = Progress::default();
-    append_summed(ABOUT, about.len() as u64, &mut about.as_bytes(), &uncounted)?;
-    for file in frozen.files() {
-        let name = format!("{DATA}{}", file.name);
-        append_summed(&name, file.bytes, &mut frozen.open(file)?, progress)?;
-    }
-    let bytes = sums.len() as u64;
-    append(&mut archive, SUMS, bytes, seconds, sums.as_bytes())?;
-    archive.into_inner()?.flush()
+    write().map_err(|error| given_up(progress, "writing a backup", error))
 }
 
 fn append(
