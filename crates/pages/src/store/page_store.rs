@@ -123,26 +123,20 @@ impl PageStore {
         batch.put_value(Kind::LanePosition, &key, position);
         let key = format::lane_past_key(lane, position.sequence);
         batch.put_bytes(Kind::LanePast, &key, &position.history);
-        let removed = self.remove_past(lane, position.sequence, &mut batch)?;
+        let before = position.sequence.saturating_sub(LANE_PAST_RECORDS);
+        let from = (position.sequence + 1).saturating_sub(NUMBERS_OF_AN_EPOCH);
+        let removed = self.past_removed.lock().get(&lane).copied().unwrap_or(0);
+        // Now and then what is known of the lane's records of long ago is removed.
+        let is_due = before >= removed.max(from) + LANE_PAST_STEP;
+        if is_due {
+            let keys = self.past_to_remove(lane, from, before)?;
+            batch.delete_range(Column::Info, keys);
+        }
         self.write_commit(commit, batch, Durability::Ordered)?;
-        if let Some(removed) = removed {
-            self.past_removed.lock().insert(lane, removed);
+        if is_due {
+            self.past_removed.lock().insert(lane, before);
         }
         Ok(())
-    }
-
-    /// Now and then removes what is known of a lane's records of long ago; returns
-    /// up to where.
-    fn remove_past(&self, lane: u32, newest: u64, batch: &mut Batch) -> Result<Option<u64>> {
-        let before = newest.saturating_sub(LANE_PAST_RECORDS);
-        let from = (newest + 1).saturating_sub(NUMBERS_OF_AN_EPOCH);
-        let removed = self.past_removed.lock().get(&lane).copied().unwrap_or(0);
-        if before < removed.max(from) + LANE_PAST_STEP {
-            return Ok(None);
-        }
-        let keys = self.past_to_remove(lane, from, before)?;
-        batch.delete_range(Column::Info, keys);
-        Ok(Some(before))
     }
 
     /// Those between two numbers that are not among the newest of the lane.
