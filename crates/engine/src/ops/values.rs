@@ -90,7 +90,7 @@ impl Engine {
     pub async fn add_values(
         &self,
         name: &FilterName,
-        entries: Entries<'_>,
+        Entries { items, values }: Entries<'_>,
         mode: AddMode,
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<Vec<AddResult>>> {
@@ -99,18 +99,16 @@ impl Engine {
             loop {
                 let filter = self.find(name).await?;
                 state.quota.check_growth(filter.owner.as_ref())?;
-                let values = self
-                    .as_values(&filter, entries.values, ValueField::Value)
-                    .await?;
+                let values = self.as_values(&filter, values, ValueField::Value).await?;
                 let change = ItemChange::AddValues(mode, values);
-                let added = self.change_items(&filter, entries.items, change, recorder.as_ref());
+                let added = self.change_items(&filter, items, change, recorder.as_ref());
                 if let Outcome::Added(results) = added.await? {
                     state.count_added(&results);
                     return Ok(results);
                 }
             }
         };
-        let bytes = StoredResponse::most_bytes(entries.items.len());
+        let bytes = StoredResponse::most_bytes(items.len());
         self.once(name, key, bytes, StoredResponse::added, add)
             .await
     }
@@ -127,25 +125,23 @@ impl Engine {
     pub async fn delete_values(
         &self,
         name: &FilterName,
-        entries: Entries<'_>,
+        Entries { items, values }: Entries<'_>,
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<Vec<bool>>> {
         let state = &self.state;
         let delete = |recorder: Option<SideRecorder>| async move {
             loop {
                 let filter = self.find(name).await?;
-                let values = self
-                    .as_values(&filter, entries.values, ValueField::Value)
-                    .await?;
+                let values = self.as_values(&filter, values, ValueField::Value).await?;
                 let change = ItemChange::DeleteValues(values);
-                let deleted = self.change_items(&filter, entries.items, change, recorder.as_ref());
+                let deleted = self.change_items(&filter, items, change, recorder.as_ref());
                 if let Outcome::Deleted(results) = deleted.await? {
                     state.count_deleted(&results);
                     return Ok(results);
                 }
             }
         };
-        let bytes = StoredResponse::most_bytes(entries.items.len());
+        let bytes = StoredResponse::most_bytes(items.len());
         self.once(name, key, bytes, StoredResponse::deleted, delete)
             .await
     }
@@ -193,12 +189,10 @@ impl Engine {
     /// [`EngineError::NotForThisFilter`], [`EngineError::ValueTooLarge`],
     /// [`EngineError::RowRefused`], and those of [`Engine::exists`].
     pub async fn has_values(&self, name: &FilterName, entries: Entries<'_>) -> Result<Vec<bool>> {
-        let items = entries.items;
+        let Entries { items, values } = entries;
         loop {
             let filter = self.find(name).await?;
-            let values = self
-                .as_values(&filter, entries.values, ValueField::Value)
-                .await?;
+            let values = self.as_values(&filter, values, ValueField::Value).await?;
             let (values, position) = (&*values, 0);
             let question = HasValue { values, position };
             if let Some(results) = self.ask_of(&filter, items, question).await? {
