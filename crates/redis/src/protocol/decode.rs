@@ -250,7 +250,11 @@ impl Decoder {
             match self.go_on(bounds) {
                 Ok(Progress::Whole) => {}
                 Ok(Progress::Incomplete) => {
-                    self.forget_dropped();
+                    // What came of one that is dropped goes, unless whole ones lie
+                    // before it.
+                    if self.dropping.is_some() && self.ends.is_empty() {
+                        self.skip();
+                    }
                     break;
                 }
                 Ok(Progress::Dropped) => {
@@ -301,7 +305,10 @@ impl Decoder {
                         self.at = next;
                         if words == 0 {
                             // It is skipped, as redis does.
-                            self.skip_if_alone();
+                            match self.ends.is_empty() {
+                                true => self.skip(),
+                                false => self.whole = self.at,
+                            }
                             continue;
                         }
                         self.under_way = 0;
@@ -451,15 +458,6 @@ impl Decoder {
         })
     }
 
-    /// Forgets what was looked at, if nothing of it is kept.
-    fn skip_if_alone(&mut self) {
-        if self.ends.is_empty() {
-            self.skip();
-        } else {
-            self.whole = self.at;
-        }
-    }
-
     /// Forgets what was looked at.
     fn skip(&mut self) {
         self.input.advance(self.at);
@@ -473,14 +471,6 @@ impl Decoder {
         if self.largest > 2 * READ_BYTES && self.input.len() <= READ_BYTES {
             self.input = BytesMut::from(&*self.input);
             self.largest = 0;
-        }
-    }
-
-    /// Forgets what came of a command that is dropped, unless whole ones lie
-    /// before it.
-    fn forget_dropped(&mut self) {
-        if self.dropping.is_some() && self.ends.is_empty() {
-            self.skip();
         }
     }
 }
