@@ -155,24 +155,6 @@ impl Changes {
             dropped: self.dropped.clone(),
         }
     }
-
-    /// What was planned, without the changes of pages: those of the overlay. The
-    /// filter says that it was changed at that moment.
-    fn of(mut state: PlannedFilter, now_ms: u64) -> (Changes, Overlay) {
-        state.chain.note_change(now_ms);
-        let mut view = state.view.advanced(state.filter.id, state.chain);
-        if state.overlay.reshapes {
-            view = view.reshaped();
-        }
-        let changes = Changes {
-            pages: PageChanges::default(),
-            view: Arc::new(view),
-            filter: state.filter,
-            fresh_from: state.fresh_from,
-            dropped: state.dropped,
-        };
-        (changes, state.overlay)
-    }
 }
 
 /// What a commit changes in filters, as it is published and as it is logged.
@@ -242,17 +224,29 @@ pub(super) struct Encoding {
 
 impl Encoding {
     /// Nothing of what was planned is encoded yet, at that moment.
-    pub(super) fn of(planned: PlannedFilter, now_ms: u64) -> Encoding {
+    pub(super) fn of(mut planned: PlannedFilter, now_ms: u64) -> Encoding {
         let is_changed = planned.is_changed();
-        let (changes, overlay) = Changes::of(planned, now_ms);
+        // The filter says that it was changed at that moment.
+        planned.chain.note_change(now_ms);
+        let mut view = planned.view.advanced(planned.filter.id, planned.chain);
+        if planned.overlay.reshapes {
+            view = view.reshaped();
+        }
+        let changes = Changes {
+            pages: PageChanges::default(),
+            view: Arc::new(view),
+            filter: planned.filter,
+            fresh_from: planned.fresh_from,
+            dropped: planned.dropped,
+        };
         let [mut record, mut counters, mut wholes] = <[RedoBuilder; 3]>::default();
         let width = changes.view.chain.params().slot_width();
         record.filter(changes.filter.id, width.bits() as u8);
         counters.counters(changes.filter.id);
         wholes.wholes(changes.filter.id);
         Encoding {
-            in_order: ChangesInOrder::of(&overlay),
-            overlay,
+            in_order: ChangesInOrder::of(&planned.overlay),
+            overlay: planned.overlay,
             changes,
             is_changed,
             record,
