@@ -5,7 +5,7 @@ use super::entries::{Column, EntryLines};
 use super::line_options::LineOptions;
 use super::{Batch, BatchKind, Encoding, OptionsIn, Refusals, decode_base64, pointer, too_long};
 use crate::bounds::MAX_ITEM_BYTES;
-use crate::engine::{EngineError, ItemBatch, RowPlace, ValueField};
+use crate::engine::{EngineError, ItemBatch, RowPlace, ValueField, allowed_values};
 use crate::problem::{FieldPlace, HttpError, Result, excerpt};
 use axum::body::Bytes;
 use std::ops::Range;
@@ -127,6 +127,8 @@ impl Batch {
             true => [ValueField::Value, ValueField::To],
             false => [ValueField::From, ValueField::To],
         };
+        let allowed = allowed_values(value_bits);
+        let allowed = format!("{allowed}: the values of the filter have {value_bits} bits");
         let mut refused = Refusals::default();
         for position in 0..first.len() {
             for (values, name) in [&first, &second].into_iter().zip(names) {
@@ -139,7 +141,7 @@ impl Batch {
                     }
                     OptionsIn::Query => self.line(position),
                 };
-                refused.note(HttpError::value_too_large(place, value, value_bits));
+                refused.note(HttpError::refused(place, value.to_string(), &*allowed));
             }
         }
         let list = match self.options_in {

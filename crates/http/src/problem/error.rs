@@ -5,7 +5,7 @@ use crate::access::keys::KeyEnd;
 use crate::backup::BackupError;
 use crate::chain::params::Difference;
 use crate::codes::Code;
-use crate::engine::{EngineError, FilterName, InvalidName, RestoreError, allowed_values};
+use crate::engine::{EngineError, FilterName, InvalidName, RestoreError};
 use crate::server::refusal::Refusal;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -238,13 +238,6 @@ impl HttpError {
         let refused = errors.into_iter();
         let refused = refused.map(|it| FieldError::new(place_of(it.field), it.given, it.allowed));
         HttpError::InvalidFields(refused.collect())
-    }
-
-    /// A value with more bits than those of the filter.
-    pub(crate) fn value_too_large(place: FieldPlace, value: u32, value_bits: u8) -> Self {
-        let allowed = allowed_values(value_bits);
-        let allowed = format!("{allowed}: the values of the filter have {value_bits} bits");
-        HttpError::refused(place, value.to_string(), allowed)
     }
 
     /// An error of the engine about a question that goes back so many seconds, which
