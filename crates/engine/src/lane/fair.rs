@@ -96,15 +96,6 @@ impl<Id: Clone + Eq + Hash, M: Default + Idle> Round<Id, M> {
         Some((id.clone(), &mut member.of))
     }
 
-    /// Makes a member the next one, though it may owe something.
-    fn bring_forward(&mut self, id: &Id) {
-        if let Some(member) = self.members.get_mut(id) {
-            member.balance = member.balance.max(1);
-            self.order.retain(|other| other != id);
-            self.order.push_front(id.clone());
-        }
-    }
-
     /// Notes that a member has something under way.
     fn note_under_way(&mut self, id: &Id) -> Option<&mut M> {
         let member = self.members.get_mut(id)?;
@@ -209,9 +200,13 @@ where
     ) {
         let mut others = self.keys.members.iter().filter(|(other, _)| *other != key);
         if others.any(|(_, other)| other.of.has_first(&waits_for_it))
-            && let Some(own) = self.keys.members.get_mut(key)
+            && let Some(Member { of: own, .. }) = self.keys.members.get_mut(key)
+            && let Some(member) = own.members.get_mut(flow)
         {
-            own.of.bring_forward(flow);
+            // It is the next one, though it may owe something.
+            member.balance = member.balance.max(1);
+            own.order.retain(|other| other != flow);
+            own.order.push_front(flow.clone());
         }
     }
 
