@@ -221,11 +221,9 @@ impl Submitter {
             Command::Items(_, items, _) => {
                 let view = filter.view.load_full();
                 check_probes(items.len(), view.chain.sub_filter_count())?;
-                if !self
-                    .all_resident(caller, &view, command.changes(), items)
-                    .await?
-                {
-                    self.need_pages(&view.chain, command.changes(), items, &mut needed)
+                let changes = command.changes();
+                if !self.all_resident(caller, &view, changes, items).await? {
+                    self.need_pages(&view.chain, changes, items, &mut needed)
                         .await?;
                 }
             }
