@@ -84,10 +84,9 @@ impl Chain {
 
     /// `paged`: complete doublings that its slots and page numbers still allow.
     pub fn doublings_left(&self) -> Option<u32> {
-        let pages = u64::from(self.table()?.layout.pages());
-        let most =
-            u64::from(self.params.max_growth()?) * u64::from(self.table()?.layout.families());
-        Some((most / pages).ilog2())
+        let layout = self.table()?.layout;
+        let most = u64::from(self.params.max_growth()?) * u64::from(layout.families());
+        Some((most / u64::from(layout.pages())).ilog2())
     }
 
     /// The filter with so many slots in use, by sub-filter; one of the layout
