@@ -375,7 +375,7 @@ impl Lines {
             (false, None) => Ok((line.into(), 0)),
             (false, Some(_)) => {
                 let tab = line.iter().rposition(|it| *it == b'\t');
-                let (item, value) = line.split_at(tab.unwrap_or(0));
+                let (item, value) = line.split_at(tab.ok_or("it has no TAB before a value")?);
                 let value = std::str::from_utf8(value.get(1..).unwrap_or_default());
                 let value = value.ok().and_then(|it| it.parse().ok());
                 Ok((item.into(), self.value(value)?))

@@ -236,7 +236,8 @@ fn a_bad_line_is_named_by_its_list_and_number_and_leaves_no_file() {
     };
     let long = [b"a\n\n", vec![b'x'; 65_537].as_slice(), b"\n"].concat();
     refused(&long, None, false, "65537 bytes, 65536 are allowed");
-    refused(b"a\t1\n\nb\n", Some(4), false, "no value from 0 to 15");
+    refused(b"a\t1\n\nb7\n", Some(4), false, "no TAB before a value");
+    refused(b"a\t1\n\nb\t\n", Some(4), false, "no value from 0 to 15");
     refused(b"a\t1\n\nb\t16\n", Some(4), false, "no value from 0 to 15");
     refused(
         b"\"a\"\n\n1.5\n",
