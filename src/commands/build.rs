@@ -422,8 +422,10 @@ fn count(lists: &[impl AsRef<Path>], bar: &ProgressBar) -> Result<u64, Failure> 
     let mut lines = 0;
     for list in lists {
         let list = list.as_ref();
-        if list == Path::new(STANDARD) {
-            return Err("the standard input is read once: say --capacity".into());
+        // A pipe is empty, or waits for ever, when it is opened once more.
+        if list == Path::new(STANDARD) || !list.is_file() {
+            let list = list.display();
+            return Err(format!("{list}: what is no file is read once: say --capacity").into());
         }
         let read = each_chunk(list, bar, |chunk| {
             let all = chunk.bytes.split(|it| *it == b'\n');

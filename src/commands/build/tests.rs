@@ -5,6 +5,7 @@ use flate2::write::GzEncoder;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 
 struct Folder(tempfile::TempDir);
@@ -211,6 +212,26 @@ fn values_are_read_from_columns_and_from_json() {
         file.exists_all([&b"x"[..], b"42", b"y"]),
         Ok(vec![true, true, false])
     );
+}
+
+#[test]
+fn what_can_be_read_once_needs_a_capacity() {
+    let folder = Folder::new();
+    let built = |capacity| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(numbers(0..100).as_bytes()).unwrap();
+        drop(writer);
+        let options = BuildOptions {
+            capacity,
+            ..of(vec![format!("/dev/fd/{}", reader.as_raw_fd()).into()])
+        };
+        let built = folder.build("file", options);
+        built.map(|file| file.header().items)
+    };
+    assert!(built(None).unwrap_err().contains("say --capacity"));
+    assert_eq!(built(Some(1_000)), Ok(100));
+    let standard = folder.build("other", of(vec![STANDARD.into()]));
+    assert!(standard.err().unwrap().contains("-: what is no file"));
 }
 
 #[test]
