@@ -76,6 +76,21 @@ fn windows_are_asked_within_seconds() {
     printed(&run(&["create", "plain"]), 0);
     let plain = printed(&run(&["exists", "plain", "--within-seconds=1", "ada"]), 2);
     assert!(plain.contains("do not expire"), "{plain}");
+
+    // Their files are asked alike.
+    let files = tempfile::tempdir().unwrap();
+    let in_file = |key: &str, seconds: &str, code| {
+        let path = files.path().join(key);
+        let path = path.to_str().unwrap();
+        printed(&run(&["dump", key, path]), 0);
+        let asked = ["exists", "--file", path, "--within-seconds", seconds, "ada"];
+        printed(&run(&asked), code)
+    };
+    assert_eq!(in_file("mails", "86400", 0), "true\tada\n");
+    let longer = in_file("mails", "86401", 2);
+    assert!(longer.contains("allowed is 1 to 86400"), "{longer}");
+    let plain = in_file("plain", "1", 2);
+    assert!(plain.contains("do not expire"), "{plain}");
 }
 
 #[test]

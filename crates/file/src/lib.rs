@@ -115,17 +115,27 @@ impl FilterFile {
     /// A block that it takes is damaged, or the key is missing.
     #[inline]
     pub fn exists(&self, item: &[u8]) -> Result<bool, FileError> {
-        self.exists_within(item, None)
+        self.view.exists(item, self.since(None))
     }
 
     /// Whether an item was seen within the last so many seconds, of a filter whose
     /// items expire; `None`: within the window.
     ///
     /// # Errors
-    /// As of [`exists`](Self::exists).
-    #[inline]
+    /// As of [`exists`](Self::exists); or its items do not expire, or it is not from 1 to
+    /// its window.
     pub fn exists_within(&self, item: &[u8], seconds: Option<u64>) -> Result<bool, FileError> {
-        self.view.exists(item, self.since(seconds))
+        let Some(seconds) = seconds else {
+            return self.exists(item);
+        };
+        let window = self.header().window.ok_or(FileError::NoWindow)?.window;
+        match (1..=u64::from(window.seconds())).contains(&seconds) {
+            true => self.view.exists(item, self.since(Some(seconds))),
+            false => Err(FileError::BeyondWindow {
+                within_seconds: seconds,
+                window_seconds: window.seconds(),
+            }),
+        }
     }
 
     /// [`exists`](Self::exists) of many items, with their waits for memory at once:

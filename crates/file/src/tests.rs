@@ -2,6 +2,7 @@ use super::{FileError, FilterFile, NewFile, PathReason};
 use cuckood_filter::chain::address::PageAddress;
 use cuckood_filter::chain::meta::Chain;
 use cuckood_filter::chain::params::{Defaults, FilterParams, FilterRequest};
+use cuckood_filter::chain::resident::Pages;
 use cuckood_filter::cuckoo::hash::HashKey;
 use cuckood_filter::file::{FileWriter, Header};
 use std::fs;
@@ -60,6 +61,37 @@ fn a_file_is_asked_by_its_path_and_by_many_threads() {
     // It is asked as before when another takes its place.
     write(&path);
     assert_eq!(file.exists(b"there"), Ok(true));
+}
+
+#[test]
+fn when_an_item_was_seen_is_asked_within_a_window_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("seen.cuckoo");
+    write(&path);
+    let plain = FilterFile::open(&path).unwrap();
+    assert_eq!(
+        plain.exists_within(b"there", Some(1)),
+        Err(FileError::NoWindow)
+    );
+    let request = FilterRequest {
+        window_seconds: Some(3_600),
+        ..FilterRequest::default()
+    };
+    let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+    let chain = Chain::new(params, HashKey([3; 16]), 0).unwrap();
+    super::write(&path, &chain, &Pages::default()).unwrap();
+    let file = FilterFile::open(&path).unwrap();
+    assert_eq!(file.exists_within(b"absent", Some(3_600)), Ok(false));
+    for within_seconds in [0, 3_601] {
+        let refused = FileError::BeyondWindow {
+            within_seconds,
+            window_seconds: 3_600,
+        };
+        assert_eq!(
+            file.exists_within(b"absent", Some(within_seconds)),
+            Err(refused)
+        );
+    }
 }
 
 #[test]

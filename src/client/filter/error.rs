@@ -30,7 +30,7 @@ pub enum FilterError {
     /// The file is none, or can't be read.
     #[error(transparent)]
     File(#[from] PathError),
-    /// The file is damaged where it was asked.
+    /// The file is damaged where it was asked, or can't be asked so.
     #[error(transparent)]
     Damaged(#[from] FileError),
     /// What is to be an item with a value or a row is none.

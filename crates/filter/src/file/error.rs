@@ -46,6 +46,21 @@ pub enum FileError {
     /// It has not the key of its hash, or that is another.
     #[error("{0}")]
     Key(&'static str),
+    /// Its items do not expire, and it was asked when one was seen.
+    #[error(
+        "the items of the filter do not expire (it was created without window_seconds): leave within_seconds out, or ask files of filters with a window alone"
+    )]
+    NoWindow,
+    /// It was asked for longer than its window, or for no time.
+    #[error(
+        "within_seconds is {within_seconds}, allowed is 1 to {window_seconds}, the window of the filter"
+    )]
+    BeyondWindow {
+        /// Seconds that were asked for.
+        within_seconds: u64,
+        /// Seconds of the window.
+        window_seconds: u32,
+    },
     /// Not as many counters were written as were announced.
     #[error("the filter has {found} counters beside its pages and was said to have {told}")]
     Counters {
