@@ -161,7 +161,7 @@ pub(super) fn opened(path: &Path) -> Result<(FilterFile, Chain), Failure> {
     if let FileKey::LeftOut(_) = file.header().key {
         return Err(format!("{}: its key was left out", path.display()).into());
     }
-    let chain = Chain::from_portable(&file.header().description, u64::MAX);
+    let chain = file.header().chain(u64::MAX);
     let chain = chain.map_err(|error| format!("{}: {error}", path.display()))?;
     Ok((file, chain))
 }

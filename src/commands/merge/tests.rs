@@ -1,5 +1,6 @@
 use super::*;
 use crate::config::Cli;
+use crate::file::{FileKey, HashKey, Header, Sums};
 use clap::Parser as _;
 use std::fs;
 use std::path::PathBuf;
@@ -85,8 +86,27 @@ fn strangers_and_damaged_files_are_named_and_leave_no_file() {
     bytes[5_000] ^= 1;
     fs::write(folder.path("damaged"), bytes).unwrap();
     refused("@1 @damaged", "damaged: block 0 of the file is damaged");
-    let sibling = folder
-        .run("build @one --sibling-of @one -o @none")
-        .unwrap_err();
-    assert!(sibling.contains("no file of a filter"), "{sibling}");
+    let sibling = |of: &str| {
+        let line = format!("build @one --sibling-of {of} -o @none");
+        folder.run(&line).unwrap_err()
+    };
+    assert!(sibling("@one").contains("no file of a filter"));
+
+    // Its items are found by another key than the one that they would be merged by.
+    let file = folder.file("1");
+    let header = Header {
+        key: FileKey::Here(HashKey([9; 16])),
+        ..file.header().clone()
+    };
+    let pages = header.parts.pages_at as usize..header.parts.sums_at as usize;
+    let body = &file.view().bytes()[pages];
+    let mut forged = header.encode();
+    let mut sums = Sums::new(&forged, header.parts.blocks());
+    sums.update(body);
+    forged.extend(body);
+    forged.extend(sums.finish().0);
+    fs::write(folder.path("forged"), forged).unwrap();
+    let wanted = "does not follow from its description";
+    refused("@1 @forged", wanted);
+    assert!(sibling("@forged").contains(wanted));
 }

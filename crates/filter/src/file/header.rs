@@ -2,7 +2,7 @@
 
 use super::error::{FILE_VERSION, FileError};
 use super::parts::{BLOCK_BYTES, FIXED_BYTES, Parts, SUB_FILTER_BYTES};
-use crate::chain::meta::{Chain, FilterVersion, Lineage};
+use crate::chain::meta::{Chain, FilterVersion, Lineage, MetaError};
 use crate::chain::params::{Epoch, Window};
 use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::classic::Classic;
@@ -128,6 +128,27 @@ impl Header {
             false_positive_rate: chain.false_positive_rate(),
             description,
         })
+    }
+
+    /// The filter that it describes, where one may take so many bytes.
+    ///
+    /// # Errors
+    /// The description is that of no filter, or of another than the rest, which is what
+    /// readers go by.
+    pub fn chain(&self, max_filter_bytes: u64) -> Result<Chain, MetaError> {
+        let chain = Chain::from_portable(&self.description, max_filter_bytes)?;
+        let follows = Header::of(&chain).map(|it| Header {
+            version: self.version,
+            // Other computers may round it another way.
+            false_positive_rate: self.false_positive_rate,
+            ..it
+        });
+        match follows.as_ref() == Some(self) {
+            true => Ok(chain),
+            false => Err(MetaError::Corrupt(
+                "its header does not follow from its description",
+            )),
+        }
     }
 
     /// The header of a file that leaves the key out, of a filter whose hash has one.
