@@ -29,17 +29,18 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
-    ETAG, IF_MATCH, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, RANGE, VARY,
+    ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED,
+    RANGE, VARY,
 };
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use cuckood_filter::file::Header;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::io::{Read, Write as _};
+use std::io::{self, Read, Write as _};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -53,14 +54,17 @@ pub(crate) async fn dump_filter(
     headers: HeaderMap,
 ) -> Result {
     let leaves_key_out = Query::parse(&uri, &["without_key"])?.switch("without_key")?;
-    let known = tags(&headers, &IF_NONE_MATCH);
+    let range = value_of(&headers, &RANGE).filter(|_| method == Method::GET);
+    // Of a compressed one no part is sent.
+    let is_gzip = range.is_none() && takes_gzip(&headers);
+    let known = tags(&headers, &IF_NONE_MATCH, true).or_date(&headers, &IF_MODIFIED_SINCE);
+    let matches = tags(&headers, &IF_MATCH, is_gzip);
     let asked = Asked {
         leaves_key_out,
-        matches: tags(&headers, &IF_MATCH),
-        range: value_of(&headers, &RANGE).filter(|_| method == Method::GET),
+        matches: matches.or_date(&headers, &IF_UNMODIFIED_SINCE),
+        range,
         if_range: value_of(&headers, &IF_RANGE),
-        // Only of what is not compressed the length is known.
-        takes_gzip: method == Method::GET && takes_gzip(&headers),
+        is_gzip,
     };
     if known.is_condition() {
         let version = engine.version(&name).await?;
@@ -68,13 +72,15 @@ pub(crate) async fn dump_filter(
             return Err(HttpError::Plain(Code::FilterChanged));
         }
         if known.hold(&version) {
-            let validators = validators(&version, asked.takes_gzip);
+            let validators = validators(&version, is_gzip);
             return Ok((StatusCode::NOT_MODIFIED, validators).into_response());
         }
     }
     if method == Method::HEAD {
         let head = asked.head(&engine.header(&name).await?)?;
-        return Ok(head.response(Body::empty()));
+        // Its length would be told where that of the dump is not.
+        let nothing = futures_util::stream::empty::<io::Result<Vec<u8>>>();
+        return Ok(head.response(Body::from_stream(nothing)));
     }
     let slot = app.admission.downloads.try_take(caller.holder(), 1)?;
     let (begin, begun) = oneshot::channel();
@@ -103,14 +109,18 @@ pub(crate) async fn dump_filter(
 
 /// What a state of a filter is known by.
 fn validators(version: &FilterVersion, is_gzip: bool) -> [(HeaderName, String); 3] {
-    let changed = UNIX_EPOCH + Duration::from_millis(version.changed_at_ms);
-    let changed = httpdate::fmt_http_date(changed);
+    let changed = httpdate::fmt_http_date(changed(version));
     let coded = if is_gzip { GZIP_TAG } else { "" };
     [
         (ETAG, format!("\"{version}{coded}\"")),
         (LAST_MODIFIED, changed),
         (VARY, ACCEPT_ENCODING.to_string()),
     ]
+}
+
+/// When a filter was changed last, as exactly as dates tell.
+fn changed(version: &FilterVersion) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(version.changed_at_ms / 1000)
 }
 
 /// Ends the tag of a dump that is compressed.
@@ -122,7 +132,7 @@ struct Asked {
     matches: Tags,
     range: Option<String>,
     if_range: Option<String>,
-    takes_gzip: bool,
+    is_gzip: bool,
 }
 
 impl Asked {
@@ -141,7 +151,7 @@ impl Asked {
         }
         Ok(Head {
             version,
-            is_gzip: self.takes_gzip && range.is_none(),
+            is_gzip: self.is_gzip,
             is_part: range.is_some(),
             bytes: range.unwrap_or(0..of),
             of,
@@ -171,7 +181,6 @@ impl Head {
                 let part = format!("bytes {start}-{}/{}", end - 1, self.of);
                 (StatusCode::PARTIAL_CONTENT, (CONTENT_RANGE, part))
             }
-            // Of a compressed one no part is sent.
             (false, true) => (StatusCode::OK, (ACCEPT_RANGES, "none".to_owned())),
             (false, false) => (StatusCode::OK, (ACCEPT_RANGES, "bytes".to_owned())),
         };
@@ -312,7 +321,7 @@ pub(crate) async fn restore_filter(
         headers,
         "a dump that is restored twice is the same filter; use If-Match or leave replace out to do it once",
     )?;
-    let replace = wanted(replaces, &tags(headers, &IF_MATCH))?;
+    let replace = wanted(replaces, &tags(headers, &IF_MATCH, true))?;
     let take_in: fn(Intake, &mut dyn Read) -> _ = match media_type(headers).as_deref() {
         Some(DUMP) => |intake, source| intake.dump(source),
         Some(SCANDUMP) => |intake, source| intake.redisbloom(source),
@@ -355,7 +364,7 @@ fn wanted(replace: bool, matches: &Tags) -> Result<Replace> {
             "left out beside If-Match",
             "true, or no If-Match",
         )),
-        (true, Tags::None) => Ok(Replace::Anything),
+        (true, Tags::None | Tags::Since(_) | Tags::ChangedAt(_)) => Ok(Replace::Anything),
         (true, Tags::Any) => Ok(Replace::Something),
         (true, Tags::These(versions)) => match versions.as_slice() {
             [version] => Ok(Replace::If(*version)),
@@ -377,6 +386,10 @@ fn refusal(adopted: &Adopted) -> HttpError {
 enum Tags {
     /// There is no condition.
     None,
+    /// Any that the filter has had since.
+    Since(SystemTime),
+    /// The one that it has had since then.
+    ChangedAt(SystemTime),
     /// `*`.
     Any,
     /// Those that can be ours.
@@ -384,6 +397,19 @@ enum Tags {
 }
 
 impl Tags {
+    /// Without tags the date of another header (RFC 9110, 13.2.2).
+    fn or_date(self, headers: &HeaderMap, name: &HeaderName) -> Tags {
+        let date = value_of(headers, name).filter(|_| !self.is_condition());
+        let date = date.and_then(|it| httpdate::parse_http_date(&it).ok());
+        // Dates can go back, as those of a backup that is restored do: what was changed at
+        // another time is another one.
+        let tags = |date| match *name == IF_MODIFIED_SINCE {
+            true => Tags::ChangedAt(date),
+            false => Tags::Since(date),
+        };
+        date.map_or(self, tags)
+    }
+
     fn is_condition(&self) -> bool {
         !matches!(self, Tags::None)
     }
@@ -396,13 +422,16 @@ impl Tags {
     fn hold(&self, version: &FilterVersion) -> bool {
         match self {
             Tags::None => false,
+            Tags::Since(date) => changed(version) <= *date,
+            Tags::ChangedAt(date) => changed(version) == *date,
             Tags::Any => true,
             Tags::These(versions) => versions.contains(version),
         }
     }
 }
 
-fn tags(headers: &HeaderMap, name: &HeaderName) -> Tags {
+/// Those of a header, which may be of what is compressed.
+fn tags(headers: &HeaderMap, name: &HeaderName, may_be_gzip: bool) -> Tags {
     if !headers.contains_key(name) {
         return Tags::None;
     }
@@ -417,7 +446,8 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Tags {
             false => tag,
         };
         let tag = tag.strip_prefix('"')?.strip_suffix('"')?;
-        FilterVersion::parse(tag.strip_suffix(GZIP_TAG).unwrap_or(tag))
+        let plain = tag.strip_suffix(GZIP_TAG).filter(|_| may_be_gzip);
+        FilterVersion::parse(plain.unwrap_or(tag))
     };
     Tags::These(tags.into_iter().filter_map(version).collect())
 }

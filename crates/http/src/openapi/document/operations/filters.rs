@@ -130,16 +130,16 @@ pub(super) async fn preview_filter() {}
     extensions(("x-streamed" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, [Code::FilterChanged, Code::RangeBeyondEnd]]))),
     params(
         ("without_key" = Option<bool>, Query, description = "Leave the key of the hash out. Who asks the file has to have it from elsewhere, and it can't be restored.", example = true),
-        ("Accept-Encoding" = Option<String>, Header, description = "With `gzip` it is compressed on its way, without `Content-Length`: for filters that are far from full.", nullable = false, example = "gzip"),
+        ("Accept-Encoding" = Option<String>, Header, description = "With `gzip`, and without `Range`, it is compressed on its way, without `Content-Length`: for filters that are far from full.", nullable = false, example = "gzip"),
         ("If-None-Match" = Option<String>, Header, description = "`ETag` of an earlier dump: 304 without a body if the filter has not changed.", nullable = false, example = "\"9c1f0e5b7a3d4826b1c05e7f92d6a483-1f-19a4c2b7e60\""),
         ("If-Match" = Option<String>, Header, description = "`ETag` of an earlier dump: 412 if the filter has changed.", nullable = false, example = "*"),
         ("Range" = Option<String>, Header, description = "Some bytes of the file.", nullable = false, example = "bytes=0-255"),
         ("If-Range" = Option<String>, Header, description = "`ETag` of an earlier dump: all of it if the filter has changed.", nullable = false, example = "\"9c1f0e5b7a3d4826b1c05e7f92d6a483-1f-19a4c2b7e60\""),
     ),
     responses(
-        (status = 200, description = "The dump; `docs/format.md` describes it.", body = inline(Binary), content_type = DUMP, headers(("ETag" = String, description = "Names the state of the filter."), ("Last-Modified" = String, description = "When the filter was changed last.")), example = "(bytes)"),
+        (status = 200, description = "The dump; `docs/format.md` describes it.", body = inline(Binary), content_type = DUMP, headers(("ETag" = String, description = "Names the state of the filter."), ("Last-Modified" = String, description = "When the filter was changed last, for `If-Modified-Since` and `If-Unmodified-Since`.")), example = "(bytes)"),
         (status = 206, description = "The bytes that were asked for.", body = inline(Binary), content_type = DUMP, headers(("ETag" = String, description = "Names the state of the filter."), ("Content-Range" = String, description = "Which bytes, and of how many.")), example = "(bytes)"),
-        (status = 304, description = "The filter still has the `ETag` that was sent."),
+        (status = 304, description = "The filter has not changed."),
     )
 )]
 pub(super) async fn dump_filter() {}
