@@ -13,6 +13,10 @@ export PATH := /usr/lib/ccache:$(PATH)
 CARGO := cargo
 CARGO_FLAGS := --release --locked
 
+# What others may depend on is complete in itself. Of two that depend on each other cargo
+# would build the second with sources of the first that it unpacked at an earlier time.
+PACKAGE := $(CARGO) package --locked --allow-dirty
+
 # Runs the binary that was built, in Debian's Chromium.
 CONSOLE_CHECK := cd tests/console && node --test --test-reporter=tap
 
@@ -40,6 +44,8 @@ test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, cl
 	$(CARGO) fmt --check
 	$(CARGO) clippy $(CARGO_FLAGS) --all-targets -- --deny warnings
 	RUSTDOCFLAGS='--deny warnings' $(CARGO) doc $(CARGO_FLAGS) --no-deps
+	$(PACKAGE) --package cuckood-filter
+	$(PACKAGE) --package cuckood-filter --package cuckood-file --no-verify
 	PROMTOOL=$(CURDIR)/.venv/bin/promtool NATS_SERVER=$(CURDIR)/.venv/bin/nats-server \
 		tests/run.py $(CARGO_FLAGS)
 	$(MAKE) --no-print-directory --jobs 3 --keep-going --output-sync $(OUTSIDE)
