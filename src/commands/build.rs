@@ -157,7 +157,7 @@ fn sibling_of(path: &Path) -> Result<Chain, Failure> {
 
 /// A file and the description of its filter.
 pub(super) fn opened(path: &Path) -> Result<(FilterFile, Chain), Failure> {
-    let file = FilterFile::open(path)?;
+    let file = FilterFile::open_in_order(path)?;
     if let FileKey::LeftOut(_) = file.header().key {
         return Err(format!("{}: its key was left out", path.display()).into());
     }

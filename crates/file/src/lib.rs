@@ -77,6 +77,17 @@ impl FilterFile {
     /// # Errors
     /// It can't be read, is no file of a filter, was cut off, or is of a newer version.
     pub fn open(path: impl AsRef<Path>) -> Result<FilterFile, PathError> {
+        let file = FilterFile::open_in_order(path)?;
+        // What lies beside an answer is not the next one.
+        map::read_ahead(file.view.bytes(), false);
+        Ok(file)
+    }
+
+    /// The same for those who read all of it in order.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub fn open_in_order(path: impl AsRef<Path>) -> Result<FilterFile, PathError> {
         let path = path.as_ref();
         let map = File::open(path).and_then(|file| Map::of(&file));
         let view = map
@@ -174,7 +185,10 @@ impl FilterFile {
     /// # Errors
     /// The first block that is damaged.
     pub fn verify(&self) -> Result<[u8; 32], FileError> {
-        self.view.verify()
+        map::read_ahead(self.view.bytes(), true);
+        let digest = self.view.verify();
+        map::read_ahead(self.view.bytes(), false);
+        digest
     }
 
     /// A look at the clock takes as long as many a question.

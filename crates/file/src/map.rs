@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "a mapped file is memory that no safe type owns")]
 
-use rustix::mm::{self, MapFlags, ProtFlags};
+use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::fs::File;
 use std::io;
@@ -47,6 +47,17 @@ impl Map {
         }?;
         Ok(Map { at, bytes })
     }
+}
+
+/// Has the system read ahead in a map, or nothing but what is asked for. It is a hint: if
+/// it is not taken, all is as without it.
+pub(crate) fn read_ahead(map: &[u8], is_in_order: bool) {
+    let advice = match is_in_order {
+        true => Advice::Sequential,
+        false => Advice::Random,
+    };
+    // SAFETY: neither of the two changes what is in memory, whatever lies there.
+    let _ = unsafe { mm::madvise(map.as_ptr().cast_mut().cast(), map.len(), advice) };
 }
 
 impl AsRef<[u8]> for Map {

@@ -64,6 +64,27 @@ fn a_file_is_asked_by_its_path_and_by_many_threads() {
 }
 
 #[test]
+fn what_is_not_asked_for_is_not_read_ahead() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("codes.cuckoo");
+    write(&path);
+    let is_random = || {
+        let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+        let (_, of_file) = maps.split_once(path.to_str().unwrap()).unwrap();
+        let mut flags = of_file.lines().filter(|it| it.starts_with("VmFlags:"));
+        flags.next().unwrap().contains(" rr")
+    };
+    let file = FilterFile::open(&path).unwrap();
+    assert!(is_random());
+    file.verify().unwrap();
+    assert!(is_random());
+    drop(file);
+    let file = FilterFile::open_in_order(&path).unwrap();
+    assert!(!is_random());
+    drop(file);
+}
+
+#[test]
 fn when_an_item_was_seen_is_asked_within_a_window_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("seen.cuckoo");
