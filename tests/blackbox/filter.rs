@@ -2,6 +2,7 @@
 
 use crate::ports::free_port;
 use crate::server::{Server, cuckood};
+use cuckood::file::{FileKey, FilterFile};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -507,6 +508,45 @@ fn filters_expire_and_are_looked_up_dumped_and_restored() {
     std::fs::write(file, &before[..before.len() - 1]).unwrap();
     printed(&run(&["restore", "cut", file]), 2);
     assert!(printed(&run(&["info", "cut"]), 2).contains("does not exist"));
+}
+
+#[test]
+fn a_file_is_built_restored_dumped_and_asked_with_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &[]);
+    let run = |arguments: &[&str]| filter(server.port(), arguments).output().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [list, built, dumped, bare, key_file] =
+        ["list", "built", "dumped", "bare", "key"].map(path);
+    std::fs::write(&list, "ada\ngrace\n").unwrap();
+    let build = ["build", &list, "--bits", "32", "-o", &built];
+    let told = printed(&cuckood().args(build).output().unwrap(), 0);
+    printed(&run(&["restore", "copy", &built]), 0);
+    let found = "true\tada\nfalse\tbob\n";
+    assert_eq!(printed(&run(&["exists", "copy", "ada", "bob"]), 0), found);
+    printed(&run(&["dump", "copy", &dumped]), 0);
+    let described = printed(&run(&["describe", "--file", &dumped, "--json"]), 0);
+    let described: Value = serde_json::from_str(&described).unwrap();
+    let digest = described["sha256"].as_str().unwrap();
+    assert!(told.ends_with(&format!("SHA-256 {digest}\n")), "{told}");
+
+    printed(&run(&["dump", "copy", "--without-key", &bare]), 0);
+    let keyless = printed(&run(&["exists", "--file", &bare, "ada"]), 2);
+    assert!(keyless.contains("--key-file"), "{keyless}");
+    let FileKey::Here(key) = FilterFile::open(&built).unwrap().header().key else {
+        panic!("it has a key");
+    };
+    // Flags may stand before the operation and behind it.
+    let ask = ["--file", &bare, "exists", "--key-file", &key_file];
+    let asked = |key: &str, code| {
+        std::fs::write(&key_file, format!("{key}\n")).unwrap();
+        printed(&run(&[&ask[..], &["ada", "bob"]].concat()), code)
+    };
+    assert_eq!(asked(&hex::encode(key.0), 0), found);
+    assert!(asked(&"0".repeat(32), 2).contains("not the key of the file's hash"));
+    assert!(asked("ada", 2).contains("32 hexadecimal digits"));
+    let of_a_server = run(&["exists", "copy", "ada", "--key-file", &key_file]);
+    assert!(printed(&of_a_server, 2).contains("name that with --file"));
 }
 
 #[test]

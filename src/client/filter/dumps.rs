@@ -21,11 +21,14 @@ const STANDARD: &str = "-";
 pub(super) async fn dump(
     remote: &Remote,
     key: &str,
+    without_key: bool,
     file: Option<&Path>,
     out: &mut dyn Write,
 ) -> Result {
-    let request = remote.request(Method::GET, &["filters", key, "dump"]);
-    let request = request.header(ACCEPT_ENCODING, "identity");
+    let request = remote
+        .request(Method::GET, &["filters", key, "dump"])
+        .query(&without_key.then_some([("without_key", true)]))
+        .header(ACCEPT_ENCODING, "identity");
     let Some(file) = file.filter(|it| *it != Path::new(STANDARD)) else {
         if io::stdout().is_terminal() {
             return Err(FilterError::DumpOnTerminal);
@@ -44,7 +47,7 @@ pub(super) async fn dump(
     written.publish().map_err(|error| of_file(file, error))
 }
 
-fn of_file(path: &Path, error: io::Error) -> FilterError {
+pub(super) fn of_file(path: &Path, error: io::Error) -> FilterError {
     PathError {
         path: path.to_owned(),
         reason: error.into(),

@@ -24,6 +24,9 @@ pub enum FilterError {
         "a file answers exists, count, values and describe, without --where, --values and --attributes; restore it into a server for all else"
     )]
     NotOfAFile,
+    /// Servers have the key of the hash.
+    #[error("--key-file is the key of a file: name that with --file")]
+    KeyWithoutFile,
     /// There are none in the file.
     #[error("the filter of the file has no values")]
     NoValues,

@@ -1,37 +1,36 @@
 //! Questions that a file answers, without a server.
 
 use super::batches;
+use super::dumps::of_file;
 use super::error::{FilterError, Result};
 use super::items::{Line, Verdict, Work};
-use super::options::{FilterCommand, Items};
+use super::options::{FilterCommand, FilterOptions, Items};
 use super::table::Description;
-use crate::file::{FileError, FilterFile};
+use crate::file::{FileError, FilterFile, HashKey};
 use serde_json::Value;
+use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Asks a file, and prints what it answers.
-pub(super) fn run(
-    path: &Path,
-    command: &FilterCommand,
-    json: bool,
-    out: &mut dyn Write,
-) -> Result<Verdict> {
+pub(super) fn run(path: &Path, asked: &FilterOptions, out: &mut dyn Write) -> Result<Verdict> {
+    let json = asked.json;
     let line = |work| Line {
         work,
         entries: None,
         json,
     };
-    match command {
-        FilterCommand::Info { key: None } => describe(&FilterFile::open(path)?, json, out),
+    let opened = || opened(path, asked.key_file.as_deref());
+    match &asked.command {
+        FilterCommand::Info { key: None } => describe(&opened()?, json, out),
         FilterCommand::Exists {
             of,
             quiet,
             within_seconds,
             condition: None,
         } if !of.values && of.attributes.is_none() => {
-            let file = FilterFile::open(path)?;
+            let file = opened()?;
             let line = line(Work::Exists {
                 within_seconds: *within_seconds,
                 condition: None,
@@ -44,12 +43,12 @@ pub(super) fn run(
             }
         }
         FilterCommand::Count(of) => {
-            let file = FilterFile::open(path)?;
+            let file = opened()?;
             let count = |item: &[u8]| file.count(item).map(Value::from);
             ask(of, &line(Work::Count), count, out)
         }
         FilterCommand::Values(of) => {
-            let file = FilterFile::open(path)?;
+            let file = opened()?;
             let code = file.header().paged().map(|it| it.code());
             if code.is_none_or(|it| it.value_bits() == 0) || file.header().window.is_some() {
                 return Err(FilterError::NoValues);
@@ -62,6 +61,21 @@ pub(super) fn run(
         }
         _ => Err(FilterError::NotOfAFile),
     }
+}
+
+/// A file, with the key that was left out of it.
+fn opened(path: &Path, key_file: Option<&Path>) -> Result<FilterFile> {
+    let file = FilterFile::open(path)?;
+    let Some(path) = key_file else {
+        return Ok(file);
+    };
+    let mut key = [0; 16];
+    let read = fs::read_to_string(path).and_then(|text| {
+        let read = hex::decode_to_slice(text.trim(), &mut key);
+        read.map_err(|_| io::Error::other("a key has 32 hexadecimal digits"))
+    });
+    read.map_err(|error| of_file(path, error))?;
+    Ok(file.with_key(HashKey(key))?)
 }
 
 fn ask(

@@ -81,7 +81,10 @@ fn in_words_of_the_shell(mut error: FilterError, command: &FilterCommand) -> Fil
 
 async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict> {
     if let Some(file) = &options.in_file {
-        return in_file::run(file, &options.command, options.json, out);
+        return in_file::run(file, options, out);
+    }
+    if options.key_file.is_some() {
+        return Err(FilterError::KeyWithoutFile);
     }
     let filters = Filters {
         server: PatientRemote {
@@ -114,8 +117,13 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
             let answer = change(&filters.server, Method::PATCH, key, &fields, false).await?;
             filters.show(&answer, out)
         }
-        FilterCommand::Dump { key, file } => {
-            dumps::dump(&filters.server.remote, key, file.as_deref(), out).await?;
+        FilterCommand::Dump {
+            key,
+            file,
+            without_key,
+        } => {
+            let (remote, file) = (&filters.server.remote, file.as_deref());
+            dumps::dump(remote, key, *without_key, file, out).await?;
             Ok(Verdict::Yes)
         }
         FilterCommand::Restore { key, file, replace } => {

@@ -27,6 +27,10 @@ pub struct FilterOptions {
     #[arg(long = "file", global = true, value_name = "FILE")]
     pub in_file: Option<PathBuf>,
 
+    /// The key of the hash, of a file that it was left out of: in a file, as 32 hexadecimal digits.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+
     /// The operation.
     #[command(subcommand)]
     pub command: FilterCommand,
@@ -85,6 +89,9 @@ pub enum FilterCommand {
         key: String,
         /// File to write, which appears when it is complete; - for the standard output, as without one.
         file: Option<PathBuf>,
+        /// Leave the key of the hash out. Who asks the file has to have it from elsewhere, and it can't be restored.
+        #[arg(long)]
+        without_key: bool,
     },
     /// Make a filter from a dump, and describe it.
     Restore {

@@ -110,7 +110,7 @@ impl<B: AsRef<[u8]>> FileView<B> {
         match self.has_key {
             true => Ok(self.chain.hash(item)),
             false => Err(FileError::Key(
-                "the key of its hash was left out of the file: open it with the key (with_key; key in the clients), or dump the filter with it",
+                "the key of its hash was left out of the file: open it with the key (with_key; key in the clients, --key-file), or dump the filter with it",
             )),
         }
     }
