@@ -99,6 +99,10 @@ def readers(folder, lines):
     _, _, processor, _ = command(lines)
     asked = sum(1 for _ in open(lines))
     print(f"| `cuckood filter exists`, process and lines included | {opened * 1000:.0f} ms | {processor / asked * 1e9:.0f} ns | {most} |")
+    ran("cargo", "build", "--release", "--locked", "--package", "cuckood-file", "--example", "timing", cwd=HERE.parent)
+    said, *_ = ran(BINARY.parent / "examples/timing", file)
+    opened, one_by_one, at_once = map(float, said.split())
+    print(f"| Rust, one by one, and many at once | {opened:.1f} ms | {one_by_one:.0f} ns, {at_once:.0f} ns | |")
     ask = f"""
 import sys, time
 sys.path.insert(0, {str(HERE.parent / "clients/python/src")!r})
