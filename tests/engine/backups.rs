@@ -3,7 +3,7 @@
 
 use crate::gated::{GatedStore, Point};
 use crate::memory::MemoryStore;
-use crate::support::{add, create, engine_on, options};
+use crate::support::{add, create, engine_on, number, options};
 use cuckood::backup::archive::{Progress, verify};
 use cuckood::backup::{
     BackupError, BackupId, BackupInfo, BackupOptions, BackupState, Backups, ContentCheck,
@@ -12,7 +12,7 @@ use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::DiskReserve;
 use cuckood::engine::check::{check, check_while};
 use cuckood::metrics::Metrics;
-use cuckood::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
+use cuckood::page::{Ordinal, PageId, PageIndex, Sequence};
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use cuckood::store::{PageStore, StoreError};
 use std::ops::ControlFlow;
@@ -105,7 +105,7 @@ async fn data_whose_checksums_agree_and_whose_content_is_wrong_make_no_backup() 
     let sound = tokio::task::block_in_place(|| backed.back_up());
     assert_eq!(sound.state, BackupState::Complete, "{sound:?}");
     let page = PageId {
-        filter: FilterId(2),
+        filter: number("second", 2),
         ordinal: Ordinal(0),
         page: PageIndex(1),
     };
@@ -119,7 +119,10 @@ async fn data_whose_checksums_agree_and_whose_content_is_wrong_make_no_backup() 
     assert_eq!(failed.state, BackupState::Failed, "{failed:?}");
     let said = failed.failure.unwrap();
     let fault = check(&backed.store).unwrap_err().to_string();
-    assert!(fault.contains("filter 2 sub-filter 0"), "{fault}");
+    assert!(
+        fault.contains(&format!("filter {} sub-filter 0", page.filter)),
+        "{fault}"
+    );
     assert!(said.contains(&fault), "{said}");
     assert_eq!((backed.count("complete"), backed.count("failed")), (1, 1));
     // The one before is kept, whole, and nothing is left of the other.

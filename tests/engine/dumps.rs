@@ -3,14 +3,15 @@
 use crate::gated::{Failing, GatedStore, Point};
 use crate::memory::MemoryStore;
 use crate::metered::MeteredStore;
-use crate::support::{self, Random, add, all_exist, batch, create, engine, items, name, options};
+use crate::support::{
+    self, Random, add, all_exist, batch, create, engine, items, name, number, options,
+};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     AddMode, AddResult, Adopted, Caller, Engine, EngineError, Entries, FilterVersion, Replace,
     ReplaceResult, Replacements, RestoreError, StagedFilter,
 };
 use cuckood::file::FileView;
-use cuckood::page::FilterId;
 use cuckood::store::Garbage;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -106,10 +107,11 @@ async fn all_reclaimed(store: &MemoryStore) {
     }
 }
 
-fn stored_bytes(store: &MemoryStore, ids: std::ops::Range<u64>) -> u64 {
+/// Of filters that are called `f`.
+fn stored_bytes(store: &MemoryStore, serials: std::ops::Range<u64>) -> u64 {
     let store = support::kept(store);
-    ids.map(|id| store.approximate_page_bytes(FilterId(id)).unwrap())
-        .sum()
+    let bytes = |serial| store.approximate_page_bytes(number("f", serial)).unwrap();
+    serials.map(bytes).sum()
 }
 
 #[tokio::test]

@@ -2,10 +2,9 @@
 
 use crate::gated::{Failing, GatedStore};
 use crate::memory::MemoryStore;
-use crate::support::{self, add, all_exist, batch, create, items, name, options};
+use crate::support::{self, add, all_exist, batch, create, items, name, number, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddOptions, Clock, Created, Engine, EngineError, EngineOptions, NewFilter};
-use cuckood::page::FilterId;
 use cuckood::store::KeyValueStore;
 use cuckood::store::format::StoredValue;
 use cuckood::store::kv::{Batch, Column, Durability};
@@ -74,9 +73,9 @@ async fn damaged_entries_and_filters_do_not_keep_others_from_ending() {
     }
     tokio::task::block_in_place(|| engine.shutdown().unwrap());
     drop(engine);
-    for id in 1..=280 {
-        let meta = StoredValue::FilterMeta(FilterId(id));
-        assert!(memory.damage(&meta, 20), "filter {id}");
+    for n in 0..280 {
+        let meta = StoredValue::FilterMeta(number(&format!("f{n}"), n + 1));
+        assert!(memory.damage(&meta, 20), "filter {n}");
     }
     let mut damaged = Batch::default();
     for at_ms in 1..5u64 {

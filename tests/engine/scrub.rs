@@ -2,14 +2,14 @@
 //! damage is called damage.
 
 use crate::memory::MemoryStore;
-use crate::support::{add, batch, create, kept, name, options};
+use crate::support::{add, batch, create, kept, name, number, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::check::check;
 use cuckood::engine::{
     AddOptions, AddResult, Adopted, Engine, EngineOptions, ItemBatch, Replace, ScrubOptions,
 };
 use cuckood::metrics::Metrics;
-use cuckood::page::{FilterId, Ordinal, PageId, PageIndex};
+use cuckood::page::{Ordinal, PageId, PageIndex};
 use cuckood::store::PageStore;
 use cuckood::store::format::StoredValue;
 use std::sync::Arc;
@@ -136,19 +136,25 @@ async fn damage_shows_until_it_is_gone_and_hides_no_other_damage() {
     drop(engine);
     let page = |page| {
         StoredValue::Page(PageId {
-            filter: FilterId(2),
+            filter: number("classic", 2),
             ordinal: Ordinal(0),
             page: PageIndex(page),
         })
     };
-    assert!(memory.damage(&page(0), 20) && memory.damage(&StoredValue::FilterMeta(FilterId(1)), 9));
+    assert!(
+        memory.damage(&page(0), 20)
+            && memory.damage(&StoredValue::FilterMeta(number("paged", 1)), 9)
+    );
 
     let (engine, metrics) = open(&memory, &options(1024));
     engine.scrub(FAST).unwrap();
     wait_for("a pass", || metrics.scrub_passes.get() > 1).await;
     assert_eq!(metrics.scrub_faults.get(), 2);
     // It was the bits of a byte; turned back they are right.
-    assert!(memory.damage(&page(0), 20) && memory.damage(&StoredValue::FilterMeta(FilterId(1)), 9));
+    assert!(
+        memory.damage(&page(0), 20)
+            && memory.damage(&StoredValue::FilterMeta(number("paged", 1)), 9)
+    );
     wait_for("the end of the faults", || metrics.scrub_faults.get() == 0).await;
     tokio::task::block_in_place(|| engine.halt());
 }
@@ -169,8 +175,9 @@ async fn a_pass_comes_to_its_end_though_the_server_never_lives_so_long() {
         add(&engine, &filter, 0..1_000).await;
     }
     tokio::task::block_in_place(|| engine.shutdown().unwrap());
+    let filters = (0..FILTERS).map(|it| number(&format!("f{it}"), it + 1));
     let first = StoredValue::Page(PageId {
-        filter: FilterId(1),
+        filter: filters.min().unwrap(),
         ordinal: Ordinal(0),
         page: PageIndex(0),
     });

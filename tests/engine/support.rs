@@ -3,9 +3,10 @@
 use crate::memory::MemoryStore;
 use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
 use cuckood::engine::{
-    AddOptions, AddResult, Engine, EngineError, EngineOptions, FilterName, ItemBatch,
+    AddOptions, AddResult, Engine, EngineError, EngineOptions, FilterName, ItemBatch, slot_of,
 };
 use cuckood::metrics::Metrics;
+use cuckood::page::FilterId;
 use cuckood::store::{KeyValueStore, PageStore};
 use std::sync::Arc;
 
@@ -49,6 +50,11 @@ pub(crate) fn kept(memory: &MemoryStore) -> PageStore {
 
 pub(crate) fn name(text: &str) -> FilterName {
     FilterName::parse(text).unwrap()
+}
+
+/// The number of the filter of this name that was made as the so manieth of a server.
+pub(crate) fn number(text: &str, serial: u64) -> FilterId {
+    FilterId::new(slot_of(&name(text)), serial)
 }
 
 pub(crate) fn batch(items: impl IntoIterator<Item = u64>) -> ItemBatch {

@@ -2,11 +2,11 @@
 //! records of the commit log without a commit.
 
 use super::error::{EngineError, Overload, Result};
-use super::filters::lane_of;
 use super::lane::command::Command;
 use super::name::FilterName;
 use super::shared::Term;
 use super::sharing::LaneSharing;
+use super::slot::lane_of;
 use super::state::{Engine, EngineState};
 use std::sync::atomic::Ordering;
 

@@ -3,8 +3,9 @@
 
 use super::caller::Caller;
 use super::error::Result;
-use super::filters::{FilterView, OpenFilter, lane_of};
+use super::filters::{FilterView, OpenFilter};
 use super::pages::{Beside, Images};
+use super::slot::lane_of;
 use super::state::EngineState;
 use super::store_work::PagesHeld;
 use crate::chain::address::PageAddress;

@@ -413,16 +413,6 @@ impl Filters {
     }
 }
 
-/// The lane of a filter: the same for a name as long as the number of lanes.
-pub fn lane_of(name: &FilterName, lanes: usize) -> usize {
-    (FixedState::with_seed(0x6c61_6e65).hash_one(name.as_str()) % lanes.max(1) as u64) as usize
-}
-
-/// The lane of so many that gave a filter its number.
-pub(super) fn lane_of_number(id: FilterId, lanes: usize) -> usize {
-    (id.0.wrapping_sub(1) % lanes.max(1) as u64) as usize
-}
-
 /// The chain that the description of a filter in the store says.
 pub(super) fn decode(id: FilterId, meta: &[u8]) -> Result<Chain, StoreError> {
     let what = || format!("metadata of filter {id}");

@@ -74,6 +74,7 @@ mod row_refusal;
 mod rows;
 mod shared;
 mod sharing;
+mod slot;
 mod state;
 mod store_work;
 mod tasks;
@@ -104,7 +105,6 @@ pub use dump::stage::{ForeignIntake, Intake, StagedFilter};
 pub use dump::write::{DumpSink, Wanted};
 
 pub use error::{EngineError, Holds, Overload, allowed_values, bound_reached};
-pub use filters::lane_of;
 pub use history::Sample;
 pub use idempotency::guard::{ANSWER_KEPT_FOR, Answered, IdempotencyKey};
 pub use idempotency::progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
@@ -127,6 +127,7 @@ pub use ops::values::{
 pub use row_refusal::{RowPlace, RowRefusal, ValueField};
 pub use rows::{EntryCodec, Rows, Where};
 pub use shared::{Halt, HistoryHash, LanePlace, LaneState, Position, Term};
+pub use slot::{lane_of, slot_of};
 pub use state::Engine;
 pub use state::Pace;
 pub use tasks::scrub::ScrubOptions;

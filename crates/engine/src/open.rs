@@ -19,7 +19,7 @@ use super::pages::{Bounds, Checkpointer, Loader, PageCache};
 use super::quota::Quota;
 use super::recovery::Recovery;
 use super::sharing::{Begins, Sharing};
-use super::state::{Engine, EngineState, ID_BLOCK};
+use super::state::{Engine, EngineState, SERIAL_BLOCK};
 use super::store_work::StoreWork;
 use super::tasks::scrub::ScrubOptions;
 use super::tasks::{compaction, expiry, scrub, staged, survey, sweep};
@@ -277,7 +277,7 @@ impl Engine {
         }
         tell_what_ended_meanwhile(&store, &clock, &metrics)?;
         let (idempotent_writes, imports) = kept(options, &store, &store_work, &clock, &metrics)?;
-        let first_id = store.reserve_filter_ids(ID_BLOCK)?.0;
+        let first = store.reserve_serials(SERIAL_BLOCK)?;
         let (compactions, begun) =
             Compactions::new(Arc::clone(&metrics), options.key_share_percent);
         let quota = Arc::new(Quota::new(&options.defaults, &metrics, &store)?);
@@ -333,7 +333,7 @@ impl Engine {
             imports: Arc::new(imports),
             compactions: Arc::new(compactions),
             dump_memory: DumpMemory::new(),
-            ids: Mutex::new(first_id..first_id + ID_BLOCK),
+            serials: Mutex::new(first..first + SERIAL_BLOCK),
             lanes: submitter,
             sharing,
             threads: Threads::default(),
@@ -412,7 +412,7 @@ impl Engine {
     fn shared_ordering(
         &self,
         lane: usize,
-        (order, last_filter): Begins,
+        (order, last_serial): Begins,
     ) -> Option<Box<SharedOrdering>> {
         let state = &self.state;
         let sharing = state.sharing.as_ref()?;
@@ -420,12 +420,11 @@ impl Engine {
             order,
             place: Arc::clone(&sharing.lanes.get(lane)?.place),
             lane: lane as u32,
-            lanes: sharing.lanes.len(),
             clock: Arc::clone(&state.clock),
             claims: Arc::clone(&sharing.claims),
             idempotent_writes: Arc::clone(&state.idempotent_writes),
             imports: Arc::clone(&state.imports),
-            work: RefCell::new(Work::after(last_filter)),
+            work: RefCell::new(Work::after(last_serial)),
         }))
     }
 

@@ -5,9 +5,10 @@
 //! starts over. Records of filters and sub-filters that are no more are passed
 //! over. No page is read for it: what changed in one is parked.
 
-use super::filters::{Filters, OpenFilter, lane_of};
+use super::filters::{Filters, OpenFilter};
 use super::logged::{by_filter, sort_by_page};
 use super::pages::{Checkpointer, CutLog};
+use super::slot::lane_of;
 use crate::chain::plan::PageChanges;
 use crate::page::{FilterId, Sequence};
 use crate::store::redo::{self, RedoReader, RedoWrite};

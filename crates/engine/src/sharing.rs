@@ -1,9 +1,9 @@
 //! What an engine that shares its lanes with others knows of them.
 
 use super::claims::Claims;
-use super::filters::lane_of_number;
 use super::lane::ordering::{LaneOrder, SharedLane};
 use super::shared::LanePlace;
+use super::slot::lane_of_slot;
 use crate::page::FilterId;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -25,7 +25,7 @@ pub(super) struct LaneSharing {
     pub(super) barriers_ended: AsyncMutex<u64>,
 }
 
-/// What orders the commits of a lane that begins, and the largest number of a filter
+/// What orders the commits of a lane that begins, and the largest serial number of a filter
 /// that was made in it.
 pub(super) type Begins = (Box<dyn LaneOrder>, u64);
 
@@ -38,7 +38,7 @@ impl Sharing {
                 barriers_begun: AtomicU64::default(),
                 barriers_ended: AsyncMutex::default(),
             };
-            (known, (lane.order, lane.last_filter))
+            (known, (lane.order, lane.last_serial))
         });
         let (lanes, begin) = apart.unzip();
         let sharing = Sharing {
@@ -49,9 +49,9 @@ impl Sharing {
         (sharing, begin)
     }
 
-    /// Where the lane stands that gave a filter its number.
+    /// Where the lane of a filter stands.
     pub(super) fn lane_of(&self, id: FilterId) -> Option<&LanePlace> {
-        let lane = lane_of_number(id, self.lanes.len());
+        let lane = lane_of_slot(id.slot(), self.lanes.len());
         self.lanes.get(lane).map(|it| &*it.place)
     }
 }

@@ -18,6 +18,7 @@ use super::name::FilterName;
 use super::pages::{Checkpointer, Loader, PageCache};
 use super::quota::Quota;
 use super::sharing::Sharing;
+use super::slot::slot_of;
 use super::store_work::StoreWork;
 use super::threads::Threads;
 use crate::chain::params::Defaults;
@@ -32,8 +33,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Filter numbers that are reserved in the store at once.
-pub(super) const ID_BLOCK: u64 = 1024;
+/// Serial numbers of filters that are reserved in the store at once.
+pub(super) const SERIAL_BLOCK: u64 = 1024;
 
 /// The filters of one server, as one caller has them. Cheap to clone; all
 /// clones are the same engine.
@@ -162,22 +163,21 @@ impl Engine {
         found.ok_or_else(|| EngineError::NotFound { name: name.clone() })
     }
 
-    /// A number for a new filter, never used before.
-    pub(super) async fn next_id(&self) -> Result<FilterId> {
+    /// A number for a new filter of this name, never used before.
+    pub(super) async fn next_id(&self, name: &FilterName) -> Result<FilterId> {
         loop {
-            if let Some(id) = self.state.ids.lock().next() {
-                return Ok(FilterId(id));
+            if let Some(serial) = self.state.serials.lock().next() {
+                return Ok(FilterId::new(slot_of(name), serial));
             }
             self.state.disk.check()?;
             let first = self
-                .read(|store| store.reserve_filter_ids(ID_BLOCK))
-                .await?
-                .0;
-            let mut ids = self.state.ids.lock();
+                .read(|store| store.reserve_serials(SERIAL_BLOCK))
+                .await?;
+            let mut serials = self.state.serials.lock();
             // Another creation may have been quicker; its block serves both,
             // and the numbers of this one are never used.
-            if ids.is_empty() {
-                *ids = first..first + ID_BLOCK;
+            if serials.is_empty() {
+                *serials = first..first + SERIAL_BLOCK;
             }
         }
     }
@@ -217,8 +217,8 @@ pub(super) struct EngineState {
     pub(super) compactions: Arc<Compactions>,
     /// What dumps hold of the redo log.
     pub(super) dump_memory: Arc<DumpMemory>,
-    /// Filter numbers that are reserved and not used yet.
-    pub(super) ids: Mutex<Range<u64>>,
+    /// Serial numbers of filters that are reserved and not used yet.
+    pub(super) serials: Mutex<Range<u64>>,
     pub(super) lanes: Submitter,
     /// What it shares with other engines, if it shares its lanes.
     pub(super) sharing: Option<Sharing>,

@@ -8,9 +8,32 @@ use std::fmt;
 pub use cuckood_filter::chain::address::Ordinal;
 
 /// Number of a filter, never reused: a new filter of an old name gets a new id,
-/// so it can never see the old one's pages.
+/// so it can never see the old one's pages. The slot of its name is on top, so that what
+/// is stored of neighbouring slots is one range of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FilterId(pub u64);
+
+impl FilterId {
+    /// Bits below the slot, which has 14: programs that take a cursor of `SCAN` for a
+    /// double know numbers of 53 bits.
+    pub const SERIAL_BITS: u32 = 39;
+
+    /// The one of a slot with this serial number.
+    pub const fn new(slot: u16, serial: u64) -> FilterId {
+        FilterId(((slot as u64) << FilterId::SERIAL_BITS) | serial)
+    }
+
+    /// The slot of its name.
+    pub const fn slot(self) -> u16 {
+        (self.0 >> FilterId::SERIAL_BITS) as u16
+    }
+
+    /// Its serial number, which is unique where it was made: on a lone server, or in a
+    /// lane of a cluster.
+    pub const fn serial(self) -> u64 {
+        self.0 & ((1 << FilterId::SERIAL_BITS) - 1)
+    }
+}
 
 /// Position of a page within its sub-filter, 0-based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -49,7 +49,7 @@ impl Member {
             shared.push(SharedLane {
                 order: Box::new(order),
                 place: Arc::clone(&place),
-                last_filter: start.last_filter,
+                last_serial: start.last_serial,
             });
             lanes.push((place, inbox));
         }

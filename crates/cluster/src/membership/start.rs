@@ -90,8 +90,8 @@ pub(crate) struct LaneStart {
     /// What another pod has applied, and this one has not.
     pub(crate) awaited: Option<Position>,
     pub(crate) stamp_ms: u64,
-    /// The largest number of a filter that was made in it.
-    pub(crate) last_filter: u64,
+    /// The largest serial number of a filter that was made in it.
+    pub(crate) last_serial: u64,
 }
 
 impl LaneStart {
@@ -114,7 +114,7 @@ impl LaneStart {
                 position: it.into(),
                 awaited: membership.check_acknowledged(*lane, store)?,
                 stamp_ms: it.stamp_ms,
-                last_filter: it.last_filter,
+                last_serial: it.last_serial,
             })
         };
         stored.iter().map(start).collect()
@@ -158,7 +158,7 @@ impl Membership {
             sequence: position.sequence,
             history: *position.history.as_bytes(),
             stamp_ms: 0,
-            last_filter: 0,
+            last_serial: 0,
         }
     }
 

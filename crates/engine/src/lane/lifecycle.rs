@@ -134,7 +134,7 @@ impl Lane {
             return refuse(request, Ok(Outcome::Stale));
         };
         let id = match stage.id {
-            None => shared.claim_next(&stage.claim),
+            None => shared.claim_next(&stage.name, &stage.claim),
             Some(id) => match self.is_staged(id) {
                 Ok(()) => id,
                 Err(refusal) => return refuse(request, Err(refusal)),

@@ -13,8 +13,10 @@ use crate::error::EngineError;
 use crate::filters::OpenFilter;
 use crate::idempotency::guard::{IdempotentWrites, SideRecorder};
 use crate::idempotency::imports::Imports;
+use crate::name::FilterName;
 use crate::page::{FilterId, Sequence};
 use crate::shared::LanePlace;
+use crate::slot::slot_of;
 use crate::store::{
     Commit, FilterChange, LanePosition, PageStore, SideRecordKey, StoreError, commit_bytes,
 };
@@ -73,8 +75,8 @@ pub struct SharedLane {
     pub order: Box<dyn LaneOrder>,
     /// Where it stands.
     pub place: Arc<LanePlace>,
-    /// The largest number of a filter that was made in it.
-    pub last_filter: u64,
+    /// The largest serial number of a filter that was made in it.
+    pub last_serial: u64,
 }
 
 /// A commit that is to be ordered.
@@ -154,7 +156,6 @@ pub(crate) struct SharedOrdering {
     pub(crate) order: Box<dyn LaneOrder>,
     pub(crate) place: Arc<LanePlace>,
     pub(crate) lane: u32,
-    pub(crate) lanes: usize,
     pub(crate) clock: Arc<EngineClock>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) idempotent_writes: Arc<IdempotentWrites>,
@@ -166,9 +167,9 @@ pub(crate) struct SharedOrdering {
 /// What a lane remembers from one commit to the next.
 #[derive(Default)]
 pub(crate) struct Work {
-    /// The largest number of a filter that was made in the lane.
-    last_filter: u64,
-    /// The largest number that was given to a filter that is to be made.
+    /// The largest serial number of a filter that was made in the lane.
+    last_serial: u64,
+    /// The largest that was given to a filter that is to be made.
     last_given: u64,
     /// What keeps requests from being sent again whose commit is not settled.
     recorders: Vec<SideRecorder>,
@@ -179,10 +180,10 @@ pub(crate) struct Work {
 
 impl Work {
     /// That of a lane in which so many filters were made.
-    pub(crate) fn after(last_filter: u64) -> Work {
+    pub(crate) fn after(last_serial: u64) -> Work {
         Work {
-            last_filter,
-            last_given: last_filter,
+            last_serial,
+            last_given: last_serial,
             ..Work::default()
         }
     }
@@ -230,7 +231,7 @@ impl SharedOrdering {
             self.order.put_back(settled, &error);
             return Err(NotStored::NotApplied(Arc::new(error)));
         }
-        self.work.borrow_mut().last_filter = position.last_filter;
+        self.work.borrow_mut().last_serial = position.last_serial;
         self.order.applied(&settled);
         self.clock.hear(settled.position.stamp_ms, true);
         Ok(())
@@ -252,8 +253,8 @@ impl SharedOrdering {
                 SideRecordKey::Import { .. } => self.imports.noted(change),
             }
         }
-        let last_filter = self.last_filter_with(commit);
-        self.work.borrow_mut().last_filter = last_filter;
+        let last_serial = self.last_serial_with(commit);
+        self.work.borrow_mut().last_serial = last_serial;
         self.order.applied(settled);
         self.forget_settled();
         self.order.published();
@@ -262,13 +263,13 @@ impl SharedOrdering {
     /// Where the lane stands in the store with this commit.
     pub(super) fn position_with(&self, settled: &Settled, commit: &Commit) -> LanePosition {
         LanePosition {
-            last_filter: self.last_filter_with(commit),
+            last_serial: self.last_serial_with(commit),
             ..settled.position
         }
     }
 
-    fn last_filter_with(&self, commit: &Commit) -> u64 {
-        self.work.borrow().last_filter.max(last_filter(commit))
+    fn last_serial_with(&self, commit: &Commit) -> u64 {
+        self.work.borrow().last_serial.max(last_serial(commit))
     }
 
     /// Keeps what is to be kept until a commit is settled and applied.
@@ -287,31 +288,27 @@ impl SharedOrdering {
         }
     }
 
-    /// A number for a filter that is to be made in this lane. Each lane has the
-    /// numbers that are its own modulo the number of lanes.
-    pub(super) fn next_filter(&self) -> FilterId {
+    /// A number for a filter of this name that is to be made in this lane.
+    pub(super) fn next_filter(&self, name: &FilterName) -> FilterId {
         let mut work = self.work.borrow_mut();
-        work.last_given = match work.last_given.max(work.last_filter) {
-            0 => u64::from(self.lane) + 1,
-            last => last + self.lanes as u64,
-        };
-        FilterId(work.last_given)
+        work.last_given = work.last_given.max(work.last_serial) + 1;
+        FilterId::new(slot_of(name), work.last_given)
     }
 
     /// A number for a filter that is to be taken in, by whoever holds the claim.
-    pub(super) fn claim_next(&self, claim: &Claim) -> FilterId {
-        let id = self.next_filter();
+    pub(super) fn claim_next(&self, name: &FilterName, claim: &Claim) -> FilterId {
+        let id = self.next_filter(name);
         self.claims.note(id, claim);
         id
     }
 }
 
-/// The largest number of a filter that a commit makes, 0 if it makes none.
-fn last_filter(commit: &Commit) -> u64 {
+/// The largest serial number of a filter that a commit makes, 0 if it makes none.
+fn last_serial(commit: &Commit) -> u64 {
     let made = commit.filters.iter().filter_map(|change| match change {
         FilterChange::Create { id, .. }
         | FilterChange::Restore { id, .. }
-        | FilterChange::Stage { id, .. } => Some(id.0),
+        | FilterChange::Stage { id, .. } => Some(id.serial()),
         _ => None,
     });
     made.max().unwrap_or(0)

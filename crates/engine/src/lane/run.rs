@@ -190,7 +190,7 @@ impl Lane {
         if let Some(shared) = &self.shared
             && let Command::Create(create) = &mut request.command
         {
-            create.id = shared.next_filter();
+            create.id = shared.next_filter(&create.name);
         }
         if request.is_long() && under_way.suspended.is_none() {
             if !under_way.memory.allowance.take_all() {

@@ -14,12 +14,13 @@ use crate::chain::read::candidate_pages;
 use crate::cuckoo::hash::ItemHash;
 use crate::disk::Disk;
 use crate::error::{EngineError, Overload, Result};
-use crate::filters::{FilterView, OpenFilter, lane_of, lane_of_number};
+use crate::filters::{FilterView, OpenFilter};
 use crate::idempotency::guard::SideRecorder;
 use crate::metrics::Metrics;
 use crate::name::FilterName;
 use crate::pages::{Loader, PageCache, Pins};
 use crate::quota::Reservation;
+use crate::slot::{lane_of, lane_of_slot};
 use crate::store_work::StoreWork;
 use parking_lot::RwLock;
 use std::collections::BTreeSet;
@@ -177,7 +178,7 @@ impl Submitter {
             (None, Command::Create(create)) => of(&create.name),
             (None, Command::Adopt(adopt)) => of(&adopt.name),
             (None, Command::Stage(stage)) => of(&stage.name),
-            (None, Command::GiveUp(id)) => lane_of_number(*id, self.lanes),
+            (None, Command::GiveUp(id)) => lane_of_slot(id.slot(), self.lanes),
             (None, Command::Barrier(lane)) => *lane as usize,
             (None, _) => return Err(EngineError::Stopping),
         };

@@ -166,7 +166,7 @@ impl Engine {
             None => Arc::from([]),
         };
         let command = Command::Create(Create {
-            id: self.next_id().await?,
+            id: self.next_id(name).await?,
             name: name.clone(),
             params: params.clone(),
             hash_key,

@@ -118,7 +118,7 @@ impl Engine {
             _ => self.state.open(&self.caller, name).await?,
         };
         Ok(Intake {
-            id: self.next_id().await?,
+            id: self.next_id(name).await?,
             state: Arc::clone(&self.state),
             caller: self.caller.clone(),
             name: name.clone(),

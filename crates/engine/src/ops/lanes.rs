@@ -1,9 +1,9 @@
 //! Where the lanes of an engine stand that shares them with others.
 
 use crate::error::{EngineError, Result};
-use crate::filters::lane_of;
 use crate::name::FilterName;
 use crate::shared::LaneState;
+use crate::slot::lane_of;
 use crate::state::Engine;
 use crate::store::PageStore;
 use std::sync::Arc;

@@ -152,7 +152,7 @@ const KINDS: [Kind; 15] = [
     Kind::FilterMeta,
     Kind::Reclaim,
     Kind::DataVersion,
-    Kind::NextFilterId,
+    Kind::NextSerial,
     Kind::FilterExpiry,
     Kind::Due,
     Kind::SideRecord,
@@ -183,7 +183,8 @@ fn value(kind: Kind, key: &[u8], value: &[u8]) {
             let payload = format::open(kind, key, value);
             payload.ok().map(|it| format::seal(kind, key, it))
         }
-        Kind::FilterNumber | Kind::NextFilterId => again::<FilterId>(kind, key, value),
+        Kind::FilterNumber => again::<FilterId>(kind, key, value),
+        Kind::NextSerial => again::<u64>(kind, key, value),
         Kind::FilterName | Kind::FilterOwner => again::<String>(kind, key, value),
         Kind::FilterExpiry => again::<Expiry>(kind, key, value),
         Kind::LanePosition => again::<LanePosition>(kind, key, value),
@@ -320,7 +321,7 @@ fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
                 b"data_format".to_vec(),
                 format::DATA_VERSION.to_le_bytes().to_vec(),
             ),
-            Kind::NextFilterId => (b"next_filter_id".to_vec(), vec![9]),
+            Kind::NextSerial => (b"next_filter_id".to_vec(), vec![9]),
             Kind::LanePosition => (format::lane_position_key(7), vec![7; 36]),
             Kind::LanePast => (format::lane_past_key(7, 9), vec![7; 16]),
             Kind::ScrubPosition => (b"scrub_position".to_vec(), vec![7; 3]),

@@ -79,7 +79,7 @@ impl PageStore {
     /// # Errors
     /// Corrupt or unreadable bytes.
     pub fn open(kv: Arc<dyn KeyValueStore>) -> Result<PageStore> {
-        next_filter_id(&*kv)?;
+        next_serial(&*kv)?;
         let (all, mut lowest) = (format::all_keys(), u64::MAX);
         kv.scan(Column::Log, &all, Caching::Keep, &mut |key, _| {
             lowest = format::log_sequence(key)?.0;
@@ -442,17 +442,17 @@ impl PageStore {
         Ok((snapshot.named_ends(&ids)?, last))
     }
 
-    /// Reserves `count` filter numbers that were never handed out before and
-    /// never will be again, and returns the first. Durable when it returns.
+    /// Reserves `count` serial numbers of filters that were never handed out before
+    /// and never will be again, and returns the first. Durable when it returns.
     ///
     /// # Errors
     /// The numbers may be lost, never handed out twice.
-    pub fn reserve_filter_ids(&self, count: u64) -> Result<FilterId> {
+    pub fn reserve_serials(&self, count: u64) -> Result<u64> {
         let _reserving = self.reserving.lock();
-        let first = next_filter_id(&*self.kv)?;
-        let next = format::filter_id_after(first, count)?;
+        let first = next_serial(&*self.kv)?;
+        let next = format::serial_after(first, count)?;
         let mut batch = Batch::default();
-        batch.put_value(Kind::NextFilterId, format::NEXT_FILTER_ID_KEY, &next);
+        batch.put_value(Kind::NextSerial, format::NEXT_SERIAL_KEY, &next);
         self.write(batch, Durability::Forced)?;
         Ok(first)
     }
@@ -778,9 +778,9 @@ impl PageStore {
     }
 }
 
-fn next_filter_id(reader: &dyn Reader) -> Result<FilterId> {
-    let next = value(reader, Kind::NextFilterId, format::NEXT_FILTER_ID_KEY)?;
-    Ok(next.unwrap_or(format::FIRST_FILTER_ID))
+fn next_serial(reader: &dyn Reader) -> Result<u64> {
+    let next = value(reader, Kind::NextSerial, format::NEXT_SERIAL_KEY)?;
+    Ok(next.unwrap_or(format::FIRST_SERIAL))
 }
 
 #[cfg(test)]

@@ -58,9 +58,9 @@ pub struct LanePosition {
     pub history: [u8; 16],
     /// The record's time, in milliseconds since 1970.
     pub stamp_ms: u64,
-    /// The largest number of a filter that was ever made in the lane, 0 if none
+    /// The largest serial number of a filter that was ever made in the lane, 0 if none
     /// was.
-    pub last_filter: u64,
+    pub last_serial: u64,
 }
 
 /// Bytes of side records about requests, by whom they count for and when they end.

@@ -61,21 +61,15 @@ pub(in crate::store) fn filter_numbers_are_never_handed_out_twice<S: Subject>(op
     let mut subject = open();
     let mut handed_out = 0;
     for count in [1, 100, 3, 1] {
-        let first = subject.store().reserve_filter_ids(count).unwrap();
-        assert!(first.0 > handed_out, "{first} after {handed_out}");
-        handed_out = first.0 + count - 1;
+        let first = subject.store().reserve_serials(count).unwrap();
+        assert!(first > handed_out, "{first} after {handed_out}");
+        handed_out = first + count - 1;
         subject.reopen();
     }
     let reserved: Vec<u64> = std::thread::scope(|scope| {
         let store = subject.store();
         let threads: Vec<_> = (0..4)
-            .map(|_| {
-                scope.spawn(|| {
-                    (0..20)
-                        .map(|_| store.reserve_filter_ids(2).unwrap().0)
-                        .collect()
-                })
-            })
+            .map(|_| scope.spawn(|| (0..20).map(|_| store.reserve_serials(2).unwrap()).collect()))
             .collect();
         threads
             .into_iter()
@@ -92,9 +86,11 @@ pub(in crate::store) fn numbers_that_do_not_exist_are_not_handed_out<S: Subject>
     open: Open<'_, S>,
 ) {
     let subject = open();
-    let first = subject.store().reserve_filter_ids(1).unwrap();
-    assert!(subject.store().reserve_filter_ids(u64::MAX).is_err());
-    assert!(subject.store().reserve_filter_ids(1).unwrap() > first);
+    let first = subject.store().reserve_serials(1).unwrap();
+    for count in [u64::MAX, 1 << FilterId::SERIAL_BITS] {
+        assert!(subject.store().reserve_serials(count).is_err());
+    }
+    assert!(subject.store().reserve_serials(1).unwrap() > first);
 }
 
 pub(in crate::store) fn filters_are_listed_by_prefix_and_page<S: Subject>(open: Open<'_, S>) {

@@ -21,7 +21,7 @@ pub(in crate::store) fn a_lanes_position_is_that_of_its_last_commit<S: Subject>(
         sequence,
         history: [sequence as u8; 16],
         stamp_ms: 10 * sequence,
-        last_filter: 2 * sequence,
+        last_serial: 2 * sequence,
     };
     for sequence in [3, 8] {
         let commit = Commit {
@@ -70,7 +70,7 @@ pub(in crate::store) fn the_past_of_a_lane_is_known_by_numbers_and_by_records<S:
             sequence,
             history: [lane as u8; 16],
             stamp_ms: 0,
-            last_filter: 0,
+            last_serial: 0,
         };
         store.commit_at(&commit, lane, &position).unwrap();
     };

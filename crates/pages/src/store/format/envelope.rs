@@ -22,7 +22,7 @@ pub(in crate::store) enum Kind {
     FilterMeta = 5,
     Reclaim = 6,
     DataVersion = 7,
-    NextFilterId = 8,
+    NextSerial = 8,
     FilterExpiry = 9,
     Due = 10,
     SideRecord = 11,
@@ -46,7 +46,7 @@ impl Kind {
             Kind::Due => Column::Due,
             Kind::SideRecord => Column::SideRecords,
             Kind::DataVersion
-            | Kind::NextFilterId
+            | Kind::NextSerial
             | Kind::ScrubPosition
             | Kind::LanePosition
             | Kind::LanePast => Column::Info,
@@ -66,7 +66,7 @@ impl Kind {
             Kind::Reclaim => return format!("the entry of {} in the reclaim list", filter()),
             Kind::FilterNumber => "the filter number that a name leads to",
             Kind::DataVersion => "the data directory",
-            Kind::NextFilterId => "the next filter number",
+            Kind::NextSerial => "the next serial number of a filter",
             Kind::Due => "the list of what ends",
             Kind::SideRecord => "a side record",
             Kind::ScrubPosition => "the position of the scrub",

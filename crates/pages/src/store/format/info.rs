@@ -15,7 +15,7 @@ pub const DATA_VERSION: u32 = 1;
 pub(in crate::store) const DATA_VERSION_KEY: &[u8] = b"data_format";
 
 /// Key of the next filter number in [`Column::Info`].
-pub(in crate::store) const NEXT_FILTER_ID_KEY: &[u8] = b"next_filter_id";
+pub(in crate::store) const NEXT_SERIAL_KEY: &[u8] = b"next_filter_id";
 
 /// Key of the position of the scrub in [`Column::Info`].
 pub(in crate::store) const SCRUB_POSITION_KEY: &[u8] = b"scrub_position";
@@ -29,8 +29,8 @@ const LANE_ELSEWHERE_PREFIX: &[u8] = b"lane_elsewhere/";
 /// What the keys of records begin with in [`Column::Info`] that a lane has applied.
 const LANE_PAST_PREFIX: &[u8] = b"lane_past/";
 
-/// The first filter number there is; 0 is none.
-pub(in crate::store) const FIRST_FILTER_ID: FilterId = FilterId(1);
+/// The first serial number there is; 0 is none.
+pub(in crate::store) const FIRST_SERIAL: u64 = 1;
 
 pub(in crate::store) fn seal_data_version(version: u32) -> Vec<u8> {
     seal(Kind::DataVersion, DATA_VERSION_KEY, &version.to_le_bytes())
@@ -89,11 +89,10 @@ pub(in crate::store) fn lane_past_between(lane: u32, from: u64, to: u64) -> KeyR
 }
 
 /// The number after `count` more were handed out from `first` on.
-pub(in crate::store) fn filter_id_after(first: FilterId, count: u64) -> Result<FilterId> {
+pub(in crate::store) fn serial_after(first: u64, count: u64) -> Result<u64> {
     first
-        .0
         .checked_add(count)
-        .map(FilterId)
+        .filter(|&next| next <= 1 << FilterId::SERIAL_BITS)
         .ok_or(StoreError::NoFilterNumbers)
 }
 

@@ -130,7 +130,7 @@ fn the_bytes_are_pinned() {
             sequence: 3,
             history: [8; 16],
             stamp_ms: 4,
-            last_filter: 5,
+            last_serial: 5,
         },
     );
     assert_eq!(sealed[..2], [1, 14]);

@@ -535,7 +535,7 @@ fn a_commit_is_forced_to_the_disk_only_if_asked() {
         assert_eq!(subject.gauge("rocksdb_wal_syncs") - before, forced);
     }
     let before = never.gauge("rocksdb_wal_syncs");
-    never.store().reserve_filter_ids(1).unwrap();
+    never.store().reserve_serials(1).unwrap();
     assert_eq!(never.gauge("rocksdb_wal_syncs") - before, 1.0);
 }
 
