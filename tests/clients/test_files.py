@@ -355,6 +355,56 @@ class Damaged(unittest.TestCase):
         self.assertEqual(ran.returncode, 0)
 
 
+class Opened(unittest.TestCase):
+    """How files are opened."""
+
+    FILE = HERE.parent.parent / "fuzz/seeds/file/slots-of-16-bits"
+
+    def test_the_standard_library_is_enough(self):
+        program = """if True:
+            import sys
+            sys.modules["httpx"] = sys.modules["httpcore"] = None
+            from cuckood import FilterFile, FilterFileError
+            with FilterFile(sys.argv[1]) as file:
+                file.verify()
+                print(file.exists(bytes(4)))
+            import cuckood
+            assert "Client" in dir(cuckood)
+            try:
+                cuckood.Client
+            except ImportError as error:
+                print(error.name)
+        """
+        environment = os.environ | {"PYTHONPATH": str(HERE.parent.parent / "clients/python/src")}
+        ran = subprocess.run(
+            [sys.executable, "-c", program, self.FILE], env=environment, text=True, capture_output=True, check=False,
+        )
+        self.assertEqual((ran.stdout.split(), ran.stderr), (["True", "httpx"], ""))
+
+    def test_all_names_are_there_and_no_others(self):
+        names = {}
+        exec("from cuckood import *", names)
+        self.assertLessEqual(set(cuckood.__all__), set(names))
+        self.assertLessEqual(set(cuckood.__all__), set(dir(cuckood)))
+        with self.assertRaises(AttributeError):
+            cuckood.Nonsense
+
+    @unittest.skipUnless(os.path.exists("/proc/self/smaps"), "only Linux tells")
+    def test_for_a_question_no_more_is_read_than_it_needs(self):
+        def flags():
+            smaps = pathlib.Path("/proc/self/smaps").read_text().splitlines()
+            at = next(at for at, line in enumerate(smaps) if line.endswith(str(self.FILE.resolve())))
+            return next(line for line in smaps[at:] if line.startswith("VmFlags:")).split()
+
+        with cuckood.FilterFile(self.FILE) as file:
+            self.assertIn("rr", flags())
+            check, seen = file._check, []
+            with unittest.mock.patch.object(file, "_check", lambda *where: seen.extend(flags()) or check(*where)):
+                file.verify()
+            self.assertIn("sr", seen)
+            self.assertIn("rr", flags())
+
+
 class Handing(ThreadingHTTPServer):
     """Hands out a file by its `ETag`, or what it is told to."""
 

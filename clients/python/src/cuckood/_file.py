@@ -103,8 +103,11 @@ class FilterFile:
         with open(path, "rb") as file:
             told_bytes(file.read(_FIXED))
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            # Of the name it may be that of another file, which took this one's place.
+            self._modified = os.fstat(file.fileno()).st_mtime
         try:
             self._open(key)
+            self._advise("MADV_RANDOM")
         except BaseException:
             self.close()
             raise
@@ -120,6 +123,12 @@ class FilterFile:
     def close(self) -> None:
         """Lets go of the file."""
         self._map.close()
+
+    def _advise(self, name: str) -> None:
+        """Says how the file will be read, where the system takes that: for a question whatever
+        lies around its two pages is read in vain."""
+        if hasattr(mmap, name) and hasattr(self._map, "madvise"):
+            self._map.madvise(getattr(mmap, name))
 
     def _open(self, key: bytes | None) -> None:
         m = self._map
@@ -255,6 +264,13 @@ class FilterFile:
 
     def verify(self) -> str:
         """Checks every block, and the digest of all, which it returns. Equal filters have equal ones."""
+        self._advise("MADV_SEQUENTIAL")
+        try:
+            return self._verified()
+        finally:
+            self._advise("MADV_RANDOM")
+
+    def _verified(self) -> str:
         head, end = bytearray(self._map[: self._pages_at]), len(self._map) - 40
         for at, size in _MASKED:
             head[at : at + size] = bytes(size)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
-
-import httpx
+from typing import TYPE_CHECKING, Any
 
 from ._models import ImportBody, ProblemField
+
+if TYPE_CHECKING:
+    # Who reads files alone has no httpx.
+    import httpx
 
 __all__ = [
     "CuckoodError", "FilterFileError", "ImportIncomplete", "NoAnswerError", "NotUnderstoodError", "ProblemError", "FilterNotFound", "ImportNotFound", "FilterExists",
@@ -132,24 +134,25 @@ class OutOfSpace(ProblemError):
     """507: a quota is used up, or the disk is full."""
 
 
-# Failures that often come without a message.
-_WORDS: tuple[tuple[type[Exception], str], ...] = (
-    (httpx.ConnectTimeout, "no connection was accepted in time"),
-    (httpx.PoolTimeout, "no connection of the pool was free in time"),
-    (httpx.ReadTimeout, "the answer did not arrive in time"),
-    (httpx.WriteTimeout, "the request could not be sent in time"),
-    (httpx.ConnectError, "no connection could be made"),
-    (httpx.ReadError, "the connection broke before the answer"),
-    (httpx.WriteError, "the connection broke while the request was sent"),
-    (httpx.DecodingError, "the answer is not encoded as it says"),
-    (httpx.TooManyRedirects, "the answers lead from one address to the next"),
-    (httpx.CloseError, "the connection broke while it was closed"),
-)
+# Failures of httpx that often come without a message.
+_WORDS = {
+    "ConnectTimeout": "no connection was accepted in time",
+    "PoolTimeout": "no connection of the pool was free in time",
+    "ReadTimeout": "the answer did not arrive in time",
+    "WriteTimeout": "the request could not be sent in time",
+    "ConnectError": "no connection could be made",
+    "ReadError": "the connection broke before the answer",
+    "WriteError": "the connection broke while the request was sent",
+    "DecodingError": "the answer is not encoded as it says",
+    "TooManyRedirects": "the answers lead from one address to the next",
+    "CloseError": "the connection broke while it was closed",
+}
 
 
 def in_words(cause: BaseException) -> str:
     """What failed; never nothing."""
-    words = next((words for kind, words in _WORDS if isinstance(cause, kind)), type(cause).__name__)
+    kinds = [kind for kind in type(cause).__mro__ if kind.__module__.partition(".")[0] == "httpx"]
+    words = next((_WORDS[kind.__name__] for kind in kinds if kind.__name__ in _WORDS), type(cause).__name__)
     said = str(cause).strip()
     return f"{words} ({said})" if said and said != words else words
 
