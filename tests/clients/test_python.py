@@ -152,6 +152,30 @@ class Calls(Served):
             pass
         self.assertEqual(broken.call_count, 1)
 
+    def test_a_dump_that_is_refused_for_now_is_asked_for_again(self):
+        def problem(status, code, **headers):
+            return httpx.Response(status, json={"code": code, "detail": "later"}, headers=headers)
+
+        def answers():
+            yield problem(503, "overloaded", **{"retry-after": "0"})
+            yield problem(429, "too_many", **{"retry-after": "0"})
+            yield httpx.Response(200, content=b"dump")
+            # Whether that has begun nobody knows.
+            yield problem(502, "unknown")
+
+        async def dumps(given, asked):
+            http = httpx.AsyncClient(transport=httpx.MockTransport(lambda request: asked.append(request) or next(given)))
+            async with cuckood.AsyncClient("http://127.0.0.1:1", http=http) as client:
+                async with client.filter("later").dump(without_key=True) as pieces:
+                    self.assertEqual(b"".join([it async for it in pieces]), b"dump")
+                with self.assertRaises(cuckood.ProblemError):
+                    async with client.filter("later").dump():
+                        pass
+
+        asked = []
+        asyncio.run(dumps(answers(), asked))
+        self.assertEqual([it.url.query for it in asked], [b"without_key=true"] * 3 + [b""])
+
     def test_patience_may_be_endless(self):
         endless = self.client(patience=float("inf")).filter("endless")
         self.assertEqual(endless.add("ada", create={"capacity": 100}), "added")

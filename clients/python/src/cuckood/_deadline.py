@@ -5,7 +5,8 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, cast
 
 import httpcore
@@ -25,9 +26,25 @@ class AsyncDeadline:
         self._seconds = seconds
 
     async def send(self, http: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+        async with self._in_time(request):
+            return await http.send(request)
+
+    async def begin(self, http: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+        """For the head of a good answer, whose body is read piece by piece; for all of another."""
+        async with self._in_time(request):
+            response = await http.send(request, stream=True)
+            if not _is_good(response):
+                try:
+                    await response.aread()
+                finally:
+                    await response.aclose()
+            return response
+
+    @asynccontextmanager
+    async def _in_time(self, request: httpx.Request) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._seconds):
-                return await http.send(request)
+                yield
         except TimeoutError as error:
             raise _late(self._seconds, request) from error
 
@@ -41,41 +58,65 @@ class Deadline:
         self._seconds = seconds
 
     def send(self, http: httpx.Client, request: httpx.Request) -> httpx.Response:
-        ends = time.monotonic() + self._seconds
-        limits = dict(request.extensions["timeout"])
-
-        def at_phase(_event: str, info: dict[str, object]) -> None:
-            if isinstance(stream := info.get("return_value"), httpcore.NetworkStream):
-                _read_in_time(stream)
-            left = max(_LEAST, ends - time.monotonic())
-            phases = {phase: left if limit is None else min(left, limit) for phase, limit in limits.items()}
-            request.extensions["timeout"].update(phases)
-
-        def check() -> None:
-            if time.monotonic() > ends:
-                raise _late(self._seconds, request)
-
-        at_phase("", {})
-        request.extensions["trace"] = at_phase
         # What a client sends that is not asynchronous.
-        request.stream = _Pieces(cast(httpx.SyncByteStream, request.stream), check)
-        _attempt.ends = ends
+        request.stream = self._pieces(request.stream, request)
+        with _attempt.until(time.monotonic() + self._seconds):
+            return self._read(self._begun(http, request), request)
+
+    def begin(self, http: httpx.Client, request: httpx.Request) -> httpx.Response:
+        """For the head of a good answer, whose body is read piece by piece; for all of another."""
+        limits = dict(request.extensions["timeout"])
+        with _attempt.until(time.monotonic() + self._seconds):
+            response = self._begun(http, request)
+            if not _is_good(response):
+                return self._read(response, request)
+        # A piece of the body may take as long as any phase.
+        request.extensions["timeout"].update(limits)
+        return response
+
+    def _read(self, response: httpx.Response, request: httpx.Request) -> httpx.Response:
         try:
-            response = http.send(request, stream=True)
-        finally:
-            _attempt.ends = math.inf
-        try:
-            response.stream = _Pieces(cast(httpx.SyncByteStream, response.stream), check)
+            response.stream = self._pieces(response.stream, request)
             response.read()
         finally:
             response.close()
         return response
 
+    def _pieces(self, stream: object, request: httpx.Request) -> "_Pieces":
+        def check() -> None:
+            if time.monotonic() > _attempt.ends:
+                raise _late(self._seconds, request)
+
+        return _Pieces(cast(httpx.SyncByteStream, stream), check)
+
+    def _begun(self, http: httpx.Client, request: httpx.Request) -> httpx.Response:
+        limits = dict(request.extensions["timeout"])
+
+        def at_phase(_event: str, info: dict[str, object]) -> None:
+            if isinstance(stream := info.get("return_value"), httpcore.NetworkStream):
+                _read_in_time(stream)
+            left = max(_LEAST, _attempt.ends - time.monotonic())
+            for phase, limit in limits.items():
+                bound = left if limit is None else min(left, limit)
+                request.extensions["timeout"][phase] = bound if bound < math.inf else None
+
+        at_phase("", {})
+        request.extensions["trace"] = at_phase
+        return http.send(request, stream=True)
+
 
 class _Attempt(threading.local):
-    """Of the thread: when what it sends now has to have its answer's headers."""
+    """Of the thread: when what it sends now has to have its answer, or the head of that."""
 
     ends = math.inf
+
+    @contextmanager
+    def until(self, ends: float) -> Iterator[None]:
+        self.ends = ends
+        try:
+            yield
+        finally:
+            self.ends = math.inf
 
 
 _attempt = _Attempt()
@@ -112,6 +153,10 @@ class _Pieces(httpx.SyncByteStream):
 
     def close(self) -> None:
         self._stream.close()
+
+
+def _is_good(response: httpx.Response) -> bool:
+    return response.is_success or response.status_code == httpx.codes.NOT_MODIFIED
 
 
 def _late(seconds: float, request: httpx.Request) -> httpx.TimeoutException:

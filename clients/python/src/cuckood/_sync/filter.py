@@ -316,17 +316,21 @@ class Filter:
             self._transport.ask("GET", f"{self._path}/locate", {"item": str(item)})
         )
 
-    def dump(self) -> Download:
+    def dump(self, *, without_key: bool = False) -> Download:
         """A consistent copy of the filter, as a context manager around its pieces of bytes.
+
+        `without_key`: the secret key of its hash is left out. Who asks the file has to have it
+        from elsewhere, and it can't be restored.
 
         Its end is reached only if the copy is whole; otherwise `NoAnswerError` is raised.
         """
-        return self._transport.download(f"{self._path}/dump")
+        return self._transport.download(f"{self._path}/dump", _dump_params(without_key))
 
-    def dump_unless(self, etag: str | None) -> Changed:
+    def dump_unless(self, etag: str | None, *, without_key: bool = False) -> Changed:
         """A dump with its `ETag`, or None while the filter has this one: as a context manager
-        around the pair, or None. `FilterFile.etag` is that of a file; `SyncedFilter` uses it."""
-        return self._transport.changed(f"{self._path}/dump", etag)
+        around the pair, or None. `FilterFile.etag` is that of a file; `SyncedFilter` uses it.
+        With an `etag` the server is asked once, without `patience`."""
+        return self._transport.changed(f"{self._path}/dump", _dump_params(without_key), etag)
 
     def restore(
         self, dump: bytes | Iterable[bytes], *, replace: bool = False
@@ -337,6 +341,10 @@ class Filter:
         """
         params = {"replace": "true"} if replace else {}
         return FilterBody.from_json(self._transport.upload(f"{self._path}/dump", params, {}, dump))
+
+
+def _dump_params(without_key: bool) -> dict[str, str]:
+    return {"without_key": "true"} if without_key else {}
 
 
 def _added(answers: list[Any]) -> AddedBody:

@@ -128,11 +128,14 @@ class Transport:
                 if attempts.turns_away(problem):
                     self._pods.failed(url)
                 pause = attempts.after_problem(request, problem)
-            _log.info(
-                "%s %s at %s: %s; attempt %d follows in %.2f s",
-                request.method, request.path, url, in_words(failure), attempts.made + 1, pause,
-            )
+            self._say_again(request, url, failure, attempts, pause)
             time.sleep(pause)
+
+    def _say_again(self, request: Request, url: str, failure: Exception, attempts: Attempts, pause: float) -> None:
+        _log.info(
+            "%s %s at %s: %s; attempt %d follows in %.2f s",
+            request.method, request.path, url, in_words(failure), attempts.made + 1, pause,
+        )
 
     def _once(self, url: str, request: Request) -> httpx.Response:
         # The server stops work for which nobody waits any longer.
@@ -243,42 +246,52 @@ class Transport:
         return answers
 
     @contextmanager
-    def download(self, at: str) -> Iterator[Iterator[bytes]]:
+    def download(self, at: str, params: dict[str, str] | None = None) -> Iterator[Iterator[bytes]]:
         """The bytes of an answer of any length."""
-        with self._answer(at, {}) as response:
+        with self._answer(at, params or {}, {}) as response:
             yield self._pieces(at, response)
 
     @contextmanager
-    def changed(self, at: str, etag: str | None) -> Iterator[tuple[str, Iterator[bytes]] | None]:
+    def changed(
+        self, at: str, params: dict[str, str], etag: str | None
+    ) -> Iterator[tuple[str, Iterator[bytes]] | None]:
         """The same with its ETag; None if it still has this one."""
-        with self._answer(at, {"if-none-match": etag} if etag else {}) as response:
+        with self._answer(at, params, {"if-none-match": etag} if etag else {}) as response:
             if response.status_code == httpx.codes.NOT_MODIFIED:
                 yield None
             else:
                 yield response.headers.get("etag", ""), self._pieces(at, response)
 
     @contextmanager
-    def _answer(self, at: str, asked: dict[str, str]) -> Iterator[httpx.Response]:
+    def _answer(self, at: str, params: dict[str, str], asked: dict[str, str]) -> Iterator[httpx.Response]:
         # Who has an older one asks again in its own time.
         backoff = Backoff(0.0) if asked else self._backoff
         # Compressed on the way a dump has another ETag and no length, and is hardly shorter.
         asked = {"accept-encoding": "identity", **asked}
-        http, headers = self._here.http, {**self._headers, **self._asked(), **asked}
         attempts, once = Attempts(backoff, len(self._pods)), Request("GET", at, repeatable=False)
         while True:
-            url = self._pods.current
-            request = http.build_request("GET", url + at, headers=headers, timeout=self._timeout)
+            url, http = self._pods.current, self._here.http
+            headers = {**self._headers, **self._asked(), **asked}
+            request = http.build_request("GET", url + at, params=params, headers=headers, timeout=self._timeout)
+            failure: Exception
             try:
-                response = http.send(request, stream=True)
-                break
+                response = self._deadline.begin(http, request)
+                if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
+                    break
             except httpx.RequestError as error:
                 self._pods.failed(url)
                 pause = attempts.after_silence(once, error)
+                failure = error
+            else:
+                failure = problem = problem_of(response)
+                if problem.code == "invalid_position" and self._positions.forget():
+                    continue
+                if attempts.turns_away(problem):
+                    self._pods.failed(url)
+                pause = attempts.after_problem(once, problem)
+            self._say_again(once, url, failure, attempts, pause)
             time.sleep(pause)
         try:
-            if not response.is_success and response.status_code != httpx.codes.NOT_MODIFIED:
-                response.read()
-                raise problem_of(response)
             yield response
         finally:
             response.close()
