@@ -210,6 +210,29 @@ class Files(unittest.TestCase):
                     self.assertEqual(dump[0], file.etag)
                     self.assertEqual(b"".join(dump[1]), pathlib.Path(case["path"]).read_bytes())
 
+    def test_without_its_key_a_file_answers_who_has_it(self):
+        for shape in ("16 bits, grown", "12 bits of values", "window"):
+            case = self.cases[shape]
+            filter = self.client.filter(pathlib.Path(case["path"]).stem)
+            key = pathlib.Path(case["path"]).read_bytes()[96:112]
+            path = self.directory / "bare.cuckoo"
+            with filter.dump(without_key=True) as pieces:
+                path.write_bytes(b"".join(pieces))
+            self.assertNotIn(key, path.read_bytes())
+            with self.subTest(shape), cuckood.FilterFile(path) as bare:
+                self.assertFalse(bare.describe().has_key)
+                with self.assertRaisesRegex(cuckood.FilterFileError, "left out"):
+                    bare.exists("ada")
+            path.unlink()
+            # Fetched, and found there.
+            for _ in range(2):
+                with cuckood.SyncedFilter(filter, path, key=key) as synced:
+                    self.assertFalse(synced.file.describe().has_key)
+                    if "exists" in case:
+                        self.assertEqual(synced.exists_many(case["items"]), case["exists"])
+                    self.assertFalse(synced.refresh())
+            path.unlink()
+
     def test_typescript_answers_as_the_server_and_as_python_does(self):
         for case in self.cases.values():
             with cuckood.FilterFile(case["path"]) as file:
@@ -414,7 +437,13 @@ class Handing(ThreadingHTTPServer):
         self.content = content
         self.etag = '"1"'
         self.statuses = []
+        self.asked = []
         self.is_broken = False
+        # How many are refused before one is answered, and what the refusals say.
+        self.refusals, self.retry_after = 0, None
+        # What comes a byte at a time: nothing, the body, or all of it.
+        self.trickles = None
+        self.is_over = threading.Event()
         super().__init__(("127.0.0.1", 0), _Hand)
         self.url = f"http://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -425,15 +454,33 @@ class _Hand(BaseHTTPRequestHandler):
 
     def do_GET(self):
         it = self.server
-        status = 503 if it.is_broken else 304 if self.headers.get("if-none-match") == it.etag else 200
+        is_refused = it.is_broken or it.refusals > 0
+        it.refusals -= is_refused
+        status = 503 if is_refused else 304 if self.headers.get("if-none-match") == it.etag else 200
+        it.asked.append(self.path)
         it.statuses.append(status)
+        if it.trickles == "head":
+            self.trickle(b"HTTP/1.1 200 OK\r\n" + b"x-slow: 1\r\n" * 1000)
+            return
         self.send_response_only(status)
         self.send_header("etag", it.etag)
+        if is_refused and it.retry_after is not None:
+            self.send_header("retry-after", it.retry_after)
         if status != 304:
             self.send_header("content-length", str(len(it.content)))
         self.end_headers()
-        if status != 304:
+        if status != 304 and it.trickles:
+            self.trickle(it.content)
+        elif status != 304:
             self.wfile.write(it.content)
+
+    def trickle(self, content):
+        with contextlib.suppress(OSError):
+            for at in range(len(content)):
+                if self.server.is_over.wait(0.02):
+                    break
+                self.wfile.write(content[at : at + 1])
+        self.close_connection = True
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -460,6 +507,7 @@ class Synced(unittest.TestCase):
         self.server = Handing(self.first)
         self.addCleanup(self.server.server_close)
         self.addCleanup(self.server.shutdown)
+        self.addCleanup(self.server.is_over.set)
         self.hand(self.first)
         client = self.enterContext(cuckood.Client(self.server.url, patience=0))
         self.filter = client.filter("guests")
@@ -555,6 +603,117 @@ class Synced(unittest.TestCase):
         self.assertEqual(self.path.read_bytes(), self.first)
         self.assertEqual(self.server.statuses, [200, 304, 200])
 
+    def put(self, content, age):
+        """As another process does."""
+        part = self.directory / "another.part"
+        part.write_bytes(content)
+        os.utime(part, (time.time() - age,) * 2)
+        part.replace(self.path)
+
+    def test_of_somebody_elses_file_it_says_nothing(self):
+        synced = self.synced()
+        self.put(self.second, age=5000)
+        theirs = self.path.open("rb")
+        self.addCleanup(theirs.close)
+        synced.refresh()
+        # It is as old as it was, and what the server has is in its place.
+        self.assertGreater(time.time() - os.fstat(theirs.fileno()).st_mtime, 4000)
+        self.assertEqual(self.path.read_bytes(), self.first)
+        self.assertEqual(self.server.statuses, [200, 304, 200])
+
+    def test_the_same_file_of_another_process_is_not_fetched_again(self):
+        synced = self.synced()
+        self.put(self.first, age=5000)
+        self.assertFalse(synced.refresh())
+        self.assertEqual(self.server.statuses, [200, 304])
+        self.assertLess(time.time() - self.path.stat().st_mtime, 60)
+
+    def test_a_file_is_as_old_as_that_which_was_opened(self):
+        self.put(self.first, age=5000)
+        verify = cuckood.FilterFile.verify
+
+        def replaced_meanwhile(file):
+            self.put(self.second, age=0)
+            return verify(file)
+
+        self.server.is_broken = True
+        with unittest.mock.patch.object(cuckood.FilterFile, "verify", replaced_meanwhile):
+            synced = self.synced()
+        self.assertGreater(synced.age, 4000)
+
+    def test_the_first_download_waits_for_its_turn(self):
+        self.server.refusals, self.server.retry_after = 2, "1"
+        with cuckood.Client(self.server.url) as client:
+            began = time.monotonic()
+            with cuckood.SyncedFilter(client.filter("guests"), self.path, every=3600):
+                self.assertGreaterEqual(time.monotonic() - began, 2)
+            self.assertEqual(self.server.statuses, [503, 503, 200])
+            self.server.refusals, self.server.retry_after = 1, "0"
+            with client.filter("guests").dump() as pieces:
+                self.assertEqual(b"".join(pieces), self.first)
+            # What is no refusal for now is an error at once, and so is what takes longer than the patience.
+            self.server.refusals, self.server.retry_after = 1, "61"
+            with self.assertRaises(cuckood.Unavailable), client.filter("guests").dump():
+                pass
+
+    def test_the_next_ones_wait_as_long_as_the_server_says(self):
+        synced = self.synced(every=0.01)
+        self.server.is_broken, self.server.retry_after = True, "2"
+        self.wait(lambda: synced.last_error is not None)
+        asked = len(self.server.statuses)
+        time.sleep(1)
+        self.assertEqual(len(self.server.statuses), asked)
+
+    def test_what_failed_at_the_same_time_is_tried_again_at_different_times(self):
+        self.path.write_bytes(self.first)
+        self.server.is_broken = True
+        pauses = []
+        with unittest.mock.patch("cuckood._synced.random.random", lambda: 0.001 * len(pauses)):
+            synced = self.synced()
+            wait = synced._closed.wait
+            with unittest.mock.patch.object(synced._closed, "wait", lambda pause: pauses.append(pause) or wait(pause)):
+                self.wait(lambda: len(pauses) > 3)
+        self.assertTrue(all(0 < later < 5 for later in pauses[1:4]), pauses)
+
+    def test_a_download_that_trickles_is_given_up(self):
+        synced = self.synced(download_timeout=0.5)
+        for self.server.trickles, client in (("body", None), ("head", cuckood.Client(self.server.url, timeout=0.5, patience=0))):
+            self.hand(self.second)
+            self.server.statuses.clear()
+            began = time.monotonic()
+            if client is None:
+                with self.assertRaisesRegex(cuckood.CuckoodError, "takes longer than 0.5 s: "):
+                    synced.refresh()
+            else:
+                with client, self.assertRaises(cuckood.NoAnswerError), client.filter("guests").dump():
+                    pass
+            self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual([it.name for it in self.directory.iterdir()], [self.path.name])
+        self.server.trickles = None
+        self.assertTrue(synced.refresh())
+
+    def test_it_closes_while_a_download_trickles(self):
+        synced = self.synced(every=0.01)
+        self.server.trickles = "body"
+        self.hand(self.second)
+        self.wait(lambda: 200 in self.server.statuses[1:])
+        began = time.monotonic()
+        synced.close()
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual([it.name for it in self.directory.iterdir()], [self.path.name])
+        with self.assertRaisesRegex(cuckood.CuckoodError, "kept fresh no longer"):
+            synced.refresh()
+
+    def test_with_a_key_it_asks_for_files_without(self):
+        self.path.write_bytes(self.first)
+        key = self.first[96:112]
+        # What is there has the key, whatever the server says of its state.
+        with cuckood.SyncedFilter(self.filter, self.path, every=3600, key=key) as synced:
+            self.wait(lambda: self.server.statuses)
+            self.assertIsNone(synced.last_error)
+        self.assertEqual(self.server.asked, ["/filters/guests/dump?without_key=true"])
+        self.assertEqual(self.server.statuses, [200])
+
     def test_it_is_kept_fresh_whatever_goes_wrong(self):
         synced = self.synced(every=0.02)
         with unittest.mock.patch.object(synced, "_downloaded", side_effect=RuntimeError("the client is closed")):
@@ -589,7 +748,7 @@ class Synced(unittest.TestCase):
         waiting = cuckood.AsyncClient(self.server.url).filter("guests")
         with self.assertRaisesRegex(TypeError, "AsyncFilter is no filter of a Client"):
             cuckood.SyncedFilter(waiting, self.path)
-        for wrong in ({"every": 0}, {"jitter": 1}, {"jitter": -0.1}):
+        for wrong in ({"every": 0}, {"jitter": 1}, {"jitter": -0.1}, {"download_timeout": 0}):
             with self.assertRaises(ValueError):
                 cuckood.SyncedFilter(self.filter, self.path, **wrong)
 

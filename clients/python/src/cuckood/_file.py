@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Literal, Self
+from typing import BinaryIO, Literal, Self
 
 from ._batches import Item, as_bytes
 from ._hashes import mix, murmur64a, siphash13
@@ -84,6 +84,15 @@ def told_bytes(begin: bytes) -> int:
         raise FilterFileError(f"the file has format version {version}, and this client reads {_VERSION} alone")
     (total,) = _told(begin, "<Q", 16)
     return total
+
+
+def marks(file: BinaryIO) -> bytes:
+    """What tells a file from others: its header's fields, and the digest of what it holds."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    begin = file.read(_FIXED)
+    file.seek(max(0, size - _END_BYTES))
+    return begin + file.read(_END_BYTES)
 
 
 class FilterFile:
@@ -246,6 +255,16 @@ class FilterFile:
         (changed,) = _told(self._map, "<Q", 120)
         (changes,) = _told(self._map, "<Q", 232)
         return f'"{self._map[216:232].hex()}-{changes:x}-{changed:x}"'
+
+    @property
+    def marks(self) -> bytes:
+        """As `marks` of the file."""
+        return self._map[:_FIXED] + self._map[-_END_BYTES:]
+
+    @property
+    def modified(self) -> float:
+        """The time of the file when it was opened, in seconds since 1970."""
+        return self._modified
 
     def describe(self) -> FileDescription:
         """What the file says of its filter. Reads the header alone."""

@@ -14,17 +14,25 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from ._batches import Item
-from ._file import FilterFile, told_bytes
+from ._file import FilterFile, marks, told_bytes
 from ._seconds import Seconds, seconds
 from ._sync.filter import Filter
-from .errors import FilterFileError
+from .errors import CuckoodError, FilterFileError, ProblemError
 
 _log = logging.getLogger("cuckood")
 
 # The first bytes of a file, which say how long it is.
 _BEGIN = 256
-# Seconds after a download that failed before the next; longer after each that follows.
+# Seconds after a download that failed within which the next begins; longer after each that
+# follows.
 _AGAIN = 5.0
+# Beyond so many a server that wants to be left alone is asked again.
+_LONGEST = 24 * 3600.0
+# Without a `download_timeout`: seconds for any download, and bytes for which it has one more.
+# With fewer a second the server itself closes the connection.
+_FIRST, _BYTES = 60.0, 16 << 10
+# The ETag of no filter. Without one the client would ask with all its patience.
+_NONE = '"none"'
 # What a process that was ended has left of a download is removed when it is so old.
 _LEFT = 24 * 3600
 
@@ -51,7 +59,9 @@ class SyncedFilter:
     `every`: seconds between two questions to the server, each longer or shorter by up to a
     `jitter` of it. While nothing changes the answer is 304.
     `max_age`: beyond it a "no" is none: `exists` answers None.
-    `key`: of a file that its hash key was left out of.
+    `download_timeout`: seconds for a whole download; None: 60, and one more for each 16 KiB
+    that came.
+    `key`: the 16 bytes of the hash key, which files are fetched without then.
 
     What is there already is used at once; without it the first download is waited for, and
     raises what goes wrong. Later that is logged, and is `last_error`. Use it as a context
@@ -60,7 +70,7 @@ class SyncedFilter:
 
     def __init__(
         self, filter: Filter, path: str | os.PathLike[str], *, every: Seconds = 60.0, jitter: float = 0.1,
-        max_age: Seconds | None = None, key: bytes | None = None,
+        max_age: Seconds | None = None, download_timeout: Seconds | None = None, key: bytes | None = None,
     ) -> None:
         if not isinstance(filter, Filter):
             raise TypeError(
@@ -71,10 +81,13 @@ class SyncedFilter:
             raise ValueError(f"jitter is {jitter}: 0 and more, and less than 1, is allowed")
         if not seconds(every) > 0:
             raise ValueError(f"every is {every}: a number of seconds above 0 is allowed")
+        if download_timeout is not None and not seconds(download_timeout) > 0:
+            raise ValueError(f"download_timeout is {download_timeout}: a number of seconds above 0 is allowed")
         self._filter = filter
         self._path = Path(path)
         self._every, self._jitter = seconds(every), jitter
         self._max_age = None if max_age is None else seconds(max_age)
+        self._timeout = None if download_timeout is None else seconds(download_timeout)
         self._key = key
         self._one = threading.Lock()
         self._closed = threading.Event()
@@ -97,7 +110,8 @@ class SyncedFilter:
         self.close()
 
     def close(self) -> None:
-        """Keeps the file fresh no longer. A download that has begun is ended first."""
+        """Keeps the file fresh no longer. A download that has begun is given up with its next
+        piece, for which it waits no longer than the client's `timeout`."""
         self._closed.set()
         self._thread.join()
 
@@ -138,6 +152,7 @@ class SyncedFilter:
     def refresh(self) -> bool:
         """Asks the server now; whether there was a new file. Raises what goes wrong."""
         with self._one:
+            self._check_open()
             last = self._checked.file
             try:
                 self._checked = self._downloaded(last)
@@ -148,25 +163,38 @@ class SyncedFilter:
             return self._checked.file is not last
 
     def _keep(self, is_due: bool) -> None:
-        failures, pause = 0, 0.0 if is_due else self._every
-        while not self._closed.wait(pause * random.uniform(1 - self._jitter, 1 + self._jitter)):
+        failures, pause = 0, 0.0 if is_due else self._apart()
+        while not self._closed.wait(pause):
             try:
                 self.refresh()
             # Whatever it is, the file has to be renewed later.
             except Exception as error:
+                if self._closed.is_set():
+                    return
                 _log.warning("%s is %.0f s old and can't be renewed: %s", self._path, self.age, error)
-                pause = min(self._every, _AGAIN * 2 ** min(failures, 30))
+                # Many that were refused at the same time come back at different times.
+                pause = random.random() * min(self._every, _AGAIN * 2 ** min(failures, 30))
+                if isinstance(error, ProblemError) and error.retry_after is not None:
+                    pause += min(error.retry_after, _LONGEST)
                 failures += 1
             else:
-                failures, pause = 0, self._every
+                failures, pause = 0, self._apart()
+
+    def _apart(self) -> float:
+        return self._every * random.uniform(1 - self._jitter, 1 + self._jitter)
+
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise CuckoodError("the file is kept fresh no longer")
 
     def _found(self) -> _Checked | None:
         """The file that is there already, if it is a right one."""
         try:
             file = FilterFile(self._path, key=self._key)
             file.verify()
-            self._etag = file.etag
-            wall = self._path.stat().st_mtime
+            # A key that was to be left out is in it: whatever the filter is now, it is fetched anew.
+            self._etag = _NONE if self._key is not None and file.describe().has_key else file.etag
+            wall = file.modified
             age = time.time() - wall
             return _Checked(file, wall, time.monotonic() - (age if age >= 0 else math.inf))
         except FileNotFoundError:
@@ -178,26 +206,41 @@ class SyncedFilter:
     def _downloaded(self, last: FilterFile | None) -> _Checked:
         """The file as it is now, under its name, and when that was asked."""
         began, monotonic = time.time(), time.monotonic()
-        with self._filter.dump_unless(self._etag if last else None) as dump:
+        etag = self._etag if last else None
+        with self._filter.dump_unless(etag, without_key=self._key is not None) as dump:
             if dump is not None:
                 file = self._kept(dump[1], began)
                 self._etag = dump[0] or file.etag
                 return _Checked(file, began, monotonic)
-        if last is None:
+        if last is None or etag == _NONE:
             raise FilterFileError("the server sent no file, although none was there")
+        checked = _Checked(last, began, monotonic)
+        if self._noted(checked):
+            return checked
+        # Somebody took it away, or put another one there, of which the server said nothing.
+        self._checked, self._etag = checked, _NONE
+        return self._downloaded(last)
+
+    def _noted(self, checked: _Checked) -> bool:
+        """Whether it is this file that has the name. Then its time is when it was asked for."""
         try:
-            os.utime(self._path, (began, began))
+            with open(self._path, "rb") as there:
+                # Another process may have put the same one there, which is as current.
+                if marks(there) != checked.file.marks:
+                    return False
+                # By its number it is that file, whatever has the name by now.
+                of = there.fileno() if os.utime in os.supports_fd else self._path
+                os.utime(of, (checked.wall, checked.wall))
         except FileNotFoundError:
-            # Somebody took it away. The next process needs it.
-            return self._downloaded(None)
-        return _Checked(last, began, monotonic)
+            return False
+        return True
 
     def _kept(self, pieces: Iterable[bytes], began: float) -> FilterFile:
         """Writes a file, and gives it its name when it is found right."""
         number, part = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.", suffix=".part")
         try:
             with open(number, "wb") as out:
-                for piece in _up_to_its_end(pieces):
+                for piece in self._in_time(_up_to_its_end(pieces)):
                     out.write(piece)
                 out.flush()
                 os.fsync(number)
@@ -209,6 +252,18 @@ class SyncedFilter:
             os.unlink(part)
             raise
         return file
+
+    def _in_time(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Pieces of a download that does not take too long. Each has a time of its own, so one
+        of a byte now and then would never end."""
+        began, size = time.monotonic(), 0
+        for piece in pieces:
+            self._check_open()
+            size += len(piece)
+            allowed = _FIRST + size / _BYTES if self._timeout is None else self._timeout
+            if time.monotonic() - began > allowed:
+                raise CuckoodError(f"the download takes longer than {allowed:.1f} s: {size} bytes came")
+            yield piece
 
     def _remove_left(self) -> None:
         for part in self._path.parent.glob(f".{self._path.name}.*.part"):
