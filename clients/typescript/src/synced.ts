@@ -196,7 +196,7 @@ export class SyncedFilter {
     const kept = await this.#options.store?.load();
     if (kept === undefined) return;
     try {
-      this.#file = this.#verified(kept.bytes);
+      this.#file = await this.#verified(kept.bytes);
       this.#bytes = kept.bytes;
       this.#etag = this.#file.etag;
       this.#checkedMs = kept.checkedMs;
@@ -216,7 +216,7 @@ export class SyncedFilter {
       if (this.#file === undefined) throw new FilterFileError("the server sent no file, although none was there");
     } else {
       const bytes = await bytesOf(changed.body);
-      const file = this.#verified(bytes);
+      const file = await this.#verified(bytes);
       this.#file = file;
       this.#bytes = bytes;
       this.#etag = changed.etag ?? file.etag;
@@ -244,9 +244,9 @@ export class SyncedFilter {
     }
   }
 
-  #verified(bytes: Uint8Array): FilterFile {
+  async #verified(bytes: Uint8Array): Promise<FilterFile> {
     const file = new FilterFile(bytes, { key: this.#options.key });
-    file.verify();
+    await file.verify();
     return file;
   }
 }

@@ -57,7 +57,7 @@ test("a file is fetched once and polled by its ETag", async () => {
   assert.deepEqual(readFileSync(path), second);
   assert.deepEqual(readdirSync(join(path, "..")), ["guests.cuckoo"]);
   // Who asks the old one meanwhile still gets its answers.
-  before.verify();
+  await before.verify();
   assert.ok(synced.ageSeconds < 30);
   synced.close();
   await assert.rejects(synced.refresh(), /kept fresh no longer/);
