@@ -177,7 +177,7 @@ export class Client {
 
   /** A complete backup, a tar archive. */
   async downloadBackup(id: string, options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
-    return this.#transport.download(path("admin", "backups", id), options);
+    return this.#transport.download(path("admin", "backups", id), {}, options);
   }
 }
 

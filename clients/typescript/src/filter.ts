@@ -43,6 +43,15 @@ export interface WhereOptions extends ExistsOptions {
   where?: Record<string, string[]>;
 }
 
+/** Of dumps. */
+export interface DumpOptions extends CallOptions {
+  /**
+   * Leaves the secret key of the hash out. Who asks the file has to have it from elsewhere,
+   * and it can't be restored.
+   */
+  withoutKey?: boolean | undefined;
+}
+
 /** Of imports. */
 export interface ImportOptions extends CallOptions {
   /** A name by which the import can be resumed. */
@@ -353,16 +362,16 @@ export class Filter {
   }
 
   /** A consistent copy of the filter. Its end is reached only if the copy is whole. */
-  async dump(options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
-    return this.#transport.download(`${this.#path}/dump`, options);
+  async dump(options: DumpOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    return this.#transport.download(`${this.#path}/dump`, ofDump(options), options);
   }
 
   /**
    * A dump, or undefined while the filter has this `ETag`, which is that of a `FilterFile`.
-   * `SyncedFilter` uses it.
+   * `SyncedFilter` uses it. With an `ETag` the server is asked once, without patience.
    */
-  async dumpUnless(etag: string | undefined, options: CallOptions = {}): Promise<Changed | undefined> {
-    return this.#transport.downloadUnless(etag, `${this.#path}/dump`, options);
+  async dumpUnless(etag: string | undefined, options: DumpOptions = {}): Promise<Changed | undefined> {
+    return this.#transport.downloadUnless(etag, `${this.#path}/dump`, ofDump(options), options);
   }
 
   /**
@@ -376,6 +385,10 @@ export class Filter {
   #batch(name: string, fields: object = {}, named: Batch["named"] = "items"): Batch {
     return { at: `${this.#path}/${name}`, fields, named };
   }
+}
+
+function ofDump({ withoutKey }: DumpOptions): Record<string, string> {
+  return withoutKey ? { without_key: "true" } : {};
 }
 
 function added(answers: Added[]): Added {

@@ -5,7 +5,7 @@ export type { Fetch } from "./connections.js";
 export * from "./errors.js";
 export { type FileDescription, FilterFile, type FileOptions } from "./file.js";
 export {
-  type AddOptions, type AddResult, type Added, type ExistsOptions, Filter, type ImportOptions, type ReplaceResult,
+  type AddOptions, type AddResult, type Added, type DumpOptions, type ExistsOptions, Filter, type ImportOptions, type ReplaceResult,
   type WhereOptions,
 } from "./filter.js";
 export type {

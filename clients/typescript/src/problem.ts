@@ -20,7 +20,9 @@ const BY_STATUS: Readonly<Record<number, typeof ProblemError>> = {
 };
 
 /** The error of an answer that is not 2xx, whoever sent it. */
-export function problemOf(status: number, headers: Fields, text: string): ProblemError {
+export function problemOf(
+  status: number, headers: Fields, text: string, otherwise = "the answer does not say why",
+): ProblemError {
   let body: Partial<ProblemDetails> = {};
   try {
     const parsed: unknown = JSON.parse(text);
@@ -34,7 +36,7 @@ export function problemOf(status: number, headers: Fields, text: string): Proble
   return new kind({
     status,
     code,
-    detail: body.detail ?? "the answer does not say why",
+    detail: body.detail ?? otherwise,
     requestId: headers.get("x-request-id") ?? undefined,
     // A proxy may send a date; the backoff alone is a fair answer to that.
     retryAfterSeconds: wait !== null && /^\d+$/.test(wait) ? Number(wait) : undefined,

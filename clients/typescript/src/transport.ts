@@ -293,13 +293,13 @@ export class Transport {
   }
 
   /** The bytes of an answer of any length. The timeout is for its beginning, the signal for all of it. */
-  async download(at: string, options: CallOptions): Promise<ReadableStream<Uint8Array>> {
-    return (await this.downloadUnless(undefined, at, options))?.body ?? new ReadableStream();
+  async download(at: string, query: Record<string, string>, options: CallOptions): Promise<ReadableStream<Uint8Array>> {
+    return (await this.downloadUnless(undefined, at, query, options))?.body ?? new ReadableStream();
   }
 
   /** The same, or undefined if it still has this `ETag`. */
   async downloadUnless(
-    etag: string | undefined, at: string, { signal }: CallOptions,
+    etag: string | undefined, at: string, query: Record<string, string>, { signal }: CallOptions,
   ): Promise<Changed | undefined> {
     const all = new AbortController();
     const endWith = (ends: AbortSignal | undefined): void =>
@@ -311,7 +311,7 @@ export class Transport {
       const unless: Record<string, string> = etag === undefined ? {} : { "if-none-match": etag };
       const plain = { "accept-encoding": "identity" };
       const headers = { ...this.#options.headers, ...this.#asked(), ...plain, ...unless };
-      const response = await this.#fetch(addressOf(url, at), { headers, signal: all.signal });
+      const response = await this.#fetch(addressOf(url, at, query), { headers, signal: all.signal });
       if (response.status === 304) return undefined;
       if (!response.ok) throw problemOf(response.status, response.headers, await response.text());
       return { etag: response.headers.get("etag") ?? undefined, body: response.body ?? new ReadableStream() };
@@ -328,7 +328,7 @@ export class Transport {
     if (content instanceof Uint8Array) {
       return this.send({ method: "PUT", path: at, query, headers, content, repeatable: false, signal });
     }
-    return this.#stream("PUT", at, 0, signal, async (url, ends) => {
+    return this.#stream("PUT", at, undefined, signal, async (url, ends) => {
       await this.#reach.check(url);
       // fetch takes any iterable of bytes and needs `duplex`; its types know neither.
       const sent = { method: "PUT", headers: { ...this.#options.headers, ...headers }, body: content, duplex: "half" };
@@ -340,13 +340,16 @@ export class Transport {
     });
   }
 
-  /** A request that is sent once: its body, or that of its answer, can't be had again. */
+  /**
+   * A request that is sent again only where nothing came of it: that has an answer of any
+   * length, or, without patience, a body that can't be had again.
+   */
   async #stream<T>(
-    method: string, at: string, patience: number, given: AbortSignal | undefined,
+    method: string, at: string, patience: number | undefined, given: AbortSignal | undefined,
     work: (url: string, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     return this.#calls.run(given, async (signal) => {
-      const attempts = new Attempts({ ...this.#options.backoff, patience }, this.#pods.length);
+      const attempts = new Attempts({ ...this.#options.backoff, patience: patience ?? 0 }, this.#pods.length);
       const attempted = { method, path: at, repeatable: false };
       for (;;) {
         const url = this.#pods.current;
@@ -354,10 +357,13 @@ export class Transport {
           return await work(url, signal);
         } catch (error) {
           signal.throwIfAborted();
-          if (error instanceof CuckoodError) throw error;
-          this.#pods.failed(url);
-          if (patience === 0) throw new NoAnswerError(method, at, error);
-          await this.#again(attempted, url, error, attempts, attempts.afterSilence(attempted, error), signal);
+          const refusal = error instanceof ProblemError ? error : undefined;
+          if (refusal === undefined && error instanceof CuckoodError) throw error;
+          if (refusal === undefined || attempts.turnsAway(refusal)) this.#pods.failed(url);
+          if (patience !== undefined && refusal?.code === "invalid_position" && this.#positions.forget()) continue;
+          if (!patience) throw refusal ?? new NoAnswerError(method, at, error);
+          const wait = refusal ? attempts.afterProblem(attempted, refusal) : attempts.afterSilence(attempted, error);
+          await this.#again(attempted, url, error, attempts, wait, signal);
         }
       }
     });
