@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { open, readFile, rename, rm, stat, utimes } from "node:fs/promises";
+import { type FileHandle, open, rename, rm, utimes } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { FileStore } from "./synced.js";
@@ -11,14 +11,16 @@ import type { FileStore } from "./synced.js";
  */
 export function keptAt(path: string | URL): FileStore {
   const file = path instanceof URL ? fileURLToPath(path) : path;
-  const touch = (at: string, ms: number): Promise<void> => utimes(at, ms / 1000, ms / 1000);
   return {
     load: async () => {
+      const there = await opened(file);
+      if (there === undefined) return undefined;
       try {
-        return { bytes: await readFile(file), checkedMs: (await stat(file)).mtimeMs };
-      } catch (error) {
-        if ((error as { code?: string }).code === "ENOENT") return undefined;
-        throw error;
+        // Of the name it may be that of another file, which took this one's place.
+        const { size, mtimeMs } = await there.stat();
+        return { bytes: await read(there, 0, size), checkedMs: mtimeMs };
+      } finally {
+        await there.close();
       }
     },
     save: async (bytes, checkedMs) => {
@@ -31,21 +33,55 @@ export function keptAt(path: string | URL): FileStore {
         } finally {
           await out.close();
         }
-        await touch(part, checkedMs);
+        await utimes(part, checkedMs / 1000, checkedMs / 1000);
         await rename(part, file);
       } catch (error) {
         await rm(part, { force: true });
         throw error;
       }
     },
-    touch: async (checkedMs) => {
+    touch: async (checkedMs, bytes) => {
+      // Windows sets no time of what is open for reading alone.
+      const there = await opened(file, process.platform === "win32" ? "r+" : "r");
+      if (there === undefined) return false;
       try {
-        await touch(file, checkedMs);
+        const { size } = await there.stat();
+        if (size !== bytes.length) return false;
+        // What tells files from each other: the fields of the header, and the digest.
+        for (const [begin, end] of [[0, Math.min(HEADER, size)], [Math.max(0, size - END), size]] as const) {
+          if (Buffer.compare(await read(there, begin, end), bytes.subarray(begin, end)) !== 0) return false;
+        }
+        // By its handle it is that file, whatever has the name by now.
+        await there.utimes(checkedMs / 1000, checkedMs / 1000);
         return true;
-      } catch (error) {
-        if ((error as { code?: string }).code === "ENOENT") return false;
-        throw error;
+      } finally {
+        await there.close();
       }
     },
   };
+}
+
+const HEADER = 256, END = 48;
+// Node reads no more than 2 GiB at once.
+const PIECE = 16 << 20;
+
+async function opened(file: string, flags = "r"): Promise<FileHandle | undefined> {
+  try {
+    return await open(file, flags);
+  } catch (error) {
+    if ((error as { code?: string }).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** What is there from one byte to another. */
+async function read(file: FileHandle, begin: number, end: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(end - begin);
+  let size = 0;
+  while (size < bytes.length) {
+    const { bytesRead } = await file.read(bytes, size, Math.min(PIECE, bytes.length - size), begin + size);
+    if (bytesRead === 0) break;
+    size += bytesRead;
+  }
+  return bytes.subarray(0, size);
 }

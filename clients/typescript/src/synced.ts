@@ -1,7 +1,9 @@
 /** A file of a filter that is kept fresh, in Node and in browsers: it imports nothing of Node. */
 import { type Item, type Many, several } from "./batches.js";
-import { CuckoodError, FilterFileError } from "./errors.js";
+import { onAbort, within } from "./calls.js";
+import { CuckoodError, FilterFileError, ProblemError } from "./errors.js";
 import { FilterFile, toldBytes } from "./file.js";
+import { problemOf } from "./problem.js";
 
 /** A file, and how its source names the state that it is of. */
 export interface Changed {
@@ -11,8 +13,8 @@ export interface Changed {
 
 /** What gives files of a filter: a `Filter`, or a `FileAt`. */
 export interface FileSource {
-  /** A file, unless the filter still has this `ETag`. */
-  dumpUnless(etag: string | undefined, options: { signal: AbortSignal }): Promise<Changed | undefined>;
+  /** A file, unless the filter still has this `ETag`. What it can it leaves the key of the hash out of. */
+  dumpUnless(etag: string | undefined, options: { signal: AbortSignal; withoutKey?: boolean }): Promise<Changed | undefined>;
   /** Asks the server itself. */
   existsMany?(items: Many<Item>, options: { withinSeconds?: number }): Promise<boolean[]>;
 }
@@ -23,8 +25,11 @@ export interface FileStore {
   load(): Promise<{ bytes: Uint8Array; checkedMs: number } | undefined>;
   /** Puts a file in place of another one, at once or not at all. */
   save(bytes: Uint8Array, checkedMs: number): Promise<void>;
-  /** Notes that what is kept is current; false: nothing is kept any more. */
-  touch(checkedMs: number): Promise<boolean>;
+  /**
+   * Notes that what is kept is current, if it is these bytes; false: nothing is kept any more,
+   * or, where others may keep theirs in its place, something else.
+   */
+  touch(checkedMs: number, bytes: Uint8Array): Promise<boolean>;
 }
 
 /** How a file is kept fresh. */
@@ -37,7 +42,9 @@ export interface SyncedOptions {
   jitter?: number;
   /** Beyond it a "no" is none: `exists` answers undefined. */
   maxAgeSeconds?: number;
-  /** Of a file that its hash key was left out of. */
+  /** Seconds for the body of a download; without them 60, and one more for each 16 KiB that came. */
+  downloadTimeoutSeconds?: number;
+  /** The 16 bytes of the hash key, which a `Filter` is asked for files without then. */
   key?: Uint8Array;
   /** Called when a file could not be renewed or kept, which is tried again. What it throws is ignored. */
   onError?: (error: unknown) => void;
@@ -49,8 +56,16 @@ export interface SyncedExistsOptions {
   withinSeconds?: number;
 }
 
-// Seconds after a download that failed before the next; longer after each that follows.
+// Seconds after a download that failed within which the next begins; longer after each that
+// follows.
 const AGAIN = 5;
+// Beyond so many a server that wants to be left alone is asked again.
+const LONGEST_WAIT = 24 * 3600;
+// Seconds for any download, and bytes for which it has one more. With fewer a second the server
+// itself closes the connection.
+const FIRST = 60, BYTES = 16 << 10;
+// The ETag of no filter. Without one the client would ask with all its patience.
+const NONE = '"none"';
 // Timers know no more milliseconds.
 const LONGEST = 2 ** 31 - 1;
 
@@ -75,14 +90,15 @@ export class SyncedFilter {
 
   /** What is kept is used at once; without it the first download is waited for. */
   static async open(source: FileSource, options: SyncedOptions = {}): Promise<SyncedFilter> {
-    const { everySeconds = 60, jitter = 0.1 } = options;
+    const { everySeconds = 60, jitter = 0.1, downloadTimeoutSeconds = Infinity } = options;
+    if (!(downloadTimeoutSeconds > 0)) throw new RangeError("downloadTimeoutSeconds is a number above 0");
     if (!(everySeconds > 0)) throw new RangeError("everySeconds is a number above 0");
     if (!(jitter >= 0 && jitter < 1)) throw new RangeError("jitter is a number from 0, and less than 1");
     const synced = new SyncedFilter(source, options);
     await synced.#load();
     const isKept = synced.#file !== undefined;
     if (!isKept) await synced.refresh();
-    synced.#plan(isKept ? 0 : everySeconds);
+    synced.#plan(isKept ? 0 : synced.#apart());
     return synced;
   }
 
@@ -161,11 +177,15 @@ export class SyncedFilter {
     return found || this.ageSeconds <= (this.#options.maxAgeSeconds ?? Infinity) ? found : undefined;
   }
 
+  /** Seconds between two questions. */
+  #apart(): number {
+    const { everySeconds = 60, jitter = 0.1 } = this.#options;
+    return everySeconds * (1 + jitter * (2 * Math.random() - 1));
+  }
+
   #plan(seconds: number): void {
     if (this.#closed.signal.aborted) return;
-    const { jitter = 0.1 } = this.#options;
-    const wait = seconds * 1000 * (1 + jitter * (2 * Math.random() - 1));
-    this.#timer = setTimeout(() => void this.#turn(), Math.min(wait, LONGEST));
+    this.#timer = setTimeout(() => void this.#turn(), Math.min(seconds * 1000, LONGEST));
     // In Node a timer keeps the process from ending.
     (this.#timer as { unref?: () => void }).unref?.();
   }
@@ -175,10 +195,13 @@ export class SyncedFilter {
     try {
       await this.refresh();
       this.#failures = 0;
-      this.#plan(everySeconds);
+      this.#plan(this.#apart());
     } catch (error) {
       if (this.#closed.signal.aborted) return;
-      this.#plan(Math.min(everySeconds, AGAIN * 2 ** Math.min(this.#failures, 30)));
+      const wanted = error instanceof ProblemError ? error.retryAfterSeconds ?? 0 : 0;
+      // Many that were refused at the same time come back at different times.
+      const pause = Math.random() * Math.min(everySeconds, AGAIN * 2 ** Math.min(this.#failures, 30));
+      this.#plan(Math.min(wanted, LONGEST_WAIT) + pause);
       this.#failures += 1;
       this.#tell(error);
     }
@@ -198,7 +221,9 @@ export class SyncedFilter {
     try {
       this.#file = await this.#verified(kept.bytes);
       this.#bytes = kept.bytes;
-      this.#etag = this.#file.etag;
+      // A key that was to be left out is in it: whatever the filter is now, it is fetched anew.
+      const isOpen = this.#options.key !== undefined && this.#file.describe().hasKey;
+      this.#etag = isOpen ? NONE : this.#file.etag;
       this.#checkedMs = kept.checkedMs;
       const age = Date.now() - kept.checkedMs;
       this.#checkedAt = performance.now() - (age >= 0 ? age : Infinity);
@@ -211,22 +236,41 @@ export class SyncedFilter {
 
   async #download(): Promise<boolean> {
     const began = Date.now(), beganAt = performance.now(), { signal } = this.#closed;
-    const changed = await this.#source.dumpUnless(this.#etag, { signal });
-    if (changed === undefined) {
-      if (this.#file === undefined) throw new FilterFileError("the server sent no file, although none was there");
-    } else {
-      const bytes = await bytesOf(changed.body);
-      const file = await this.#verified(bytes);
-      this.#file = file;
-      this.#bytes = bytes;
-      this.#etag = changed.etag ?? file.etag;
-      this.#isKept = false;
+    const download = new AbortController();
+    const forget = onAbort(signal, () => download.abort(signal.reason));
+    let isNew: boolean;
+    try {
+      isNew = await unlessAborted(this.#fetch(download), download.signal);
+    } finally {
+      forget();
     }
     this.#checkedMs = began;
     this.#checkedAt = beganAt;
     this.#lastError = undefined;
     await this.#keep(began);
-    return changed !== undefined;
+    return isNew;
+  }
+
+  /** Whether the source had another file. */
+  async #fetch(download: AbortController): Promise<boolean> {
+    const { signal } = download, { key, downloadTimeoutSeconds } = this.#options;
+    const changed = await this.#source.dumpUnless(this.#etag, { signal, ...(key !== undefined && { withoutKey: true }) });
+    if (signal.aborted) {
+      changed?.body.cancel().catch(() => {});
+      throw signal.reason;
+    }
+    if (changed === undefined) {
+      if (this.#file === undefined) throw new FilterFileError("the server sent no file, although none was there");
+      return false;
+    }
+    const bytes = await bytesOf(changed.body, download, downloadTimeoutSeconds);
+    const file = await this.#verified(bytes);
+    signal.throwIfAborted();
+    this.#file = file;
+    this.#bytes = bytes;
+    this.#etag = changed.etag ?? file.etag;
+    this.#isKept = false;
+    return true;
   }
 
   /** Where it can't be kept, memory has it, and the next answer of the server is the next try. */
@@ -234,7 +278,7 @@ export class SyncedFilter {
     const { store } = this.#options;
     if (store === undefined) return;
     try {
-      if (this.#isKept && (await store.touch(checkedMs))) return;
+      if (this.#isKept && (await store.touch(checkedMs, this.#bytes!))) return;
       this.#isKept = false;
       await store.save(this.#bytes!, checkedMs);
       this.#isKept = true;
@@ -251,22 +295,47 @@ export class SyncedFilter {
   }
 }
 
-/** The bytes of a file, which may not be longer than it says that it is. */
-async function bytesOf(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
-  const reader = stream.getReader(), pieces: Uint8Array[] = [];
-  let size = 0, told: number | undefined;
-  for (let it = await reader.read(); !it.done; it = await reader.read()) {
-    pieces.push(it.value);
-    size += it.value.length;
-    try {
+/** What the work gives, or what the signal says, whether the work heeds it or not. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
+  return Promise.race([work, aborted]);
+}
+
+/**
+ * The bytes of a file, which may not be longer than it says that it is. A download that takes
+ * too long is ended: by its pieces alone one of a byte now and then would never be.
+ */
+async function bytesOf(
+  stream: ReadableStream<Uint8Array>, download: AbortController, seconds: number | undefined,
+): Promise<Uint8Array> {
+  const reader = stream.getReader(), pieces: Uint8Array[] = [], began = performance.now();
+  let size = 0, told: number | undefined, timer: ReturnType<typeof setTimeout> | undefined;
+  // What is not read to its end may never answer to that.
+  const end = (error: unknown): void => void reader.cancel(error).catch(() => {});
+  onAbort(download.signal, () => end(download.signal.reason));
+  const limit = (): void => {
+    const allowed = seconds ?? FIRST + size / BYTES;
+    const late = (): void =>
+      download.abort(new CuckoodError(`the download takes longer than ${allowed.toFixed(1)} s: ${size} bytes came`));
+    clearTimeout(timer);
+    timer = setTimeout(late, Math.min(allowed * 1000 - (performance.now() - began), LONGEST));
+  };
+  try {
+    limit();
+    for (let it = await reader.read(); !it.done; it = await reader.read()) {
+      pieces.push(it.value);
+      size += it.value.length;
       if (told === undefined && size >= 256) told = toldBytes(joined(pieces, size));
       if (told !== undefined && size > told) {
         throw new FilterFileError(`the server sent more than the ${told} bytes of the file`);
       }
-    } catch (error) {
-      await reader.cancel(error);
-      throw error;
+      limit();
     }
+  } catch (error) {
+    end(error);
+    throw error;
+  } finally {
+    clearTimeout(timer);
   }
   return joined(pieces, size);
 }
@@ -285,21 +354,35 @@ function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
 export class FileAt implements FileSource {
   readonly #url: string;
   readonly #headers: Record<string, string>;
+  readonly #timeoutSeconds: number;
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
 
-  /** `headers`: sent along, such as `authorization`. */
-  constructor(url: string | URL, options: { headers?: Record<string, string>; fetch?: (url: string, init: RequestInit) => Promise<Response> } = {}) {
+  /** `headers`: sent along, such as `authorization`. `timeoutSeconds`: for the beginning of an answer, 30 by default. */
+  constructor(
+    url: string | URL,
+    options: {
+      headers?: Record<string, string>; timeoutSeconds?: number; fetch?: (url: string, init: RequestInit) => Promise<Response>;
+    } = {},
+  ) {
     this.#url = String(url);
     this.#headers = options.headers ?? {};
+    this.#timeoutSeconds = options.timeoutSeconds ?? 30;
     this.#fetch = options.fetch ?? ((at, init) => fetch(at, init));
   }
 
   async dumpUnless(etag: string | undefined, { signal }: { signal: AbortSignal }): Promise<Changed | undefined> {
     const headers = { ...this.#headers, ...(etag !== undefined && { "if-none-match": etag }) };
-    // The cache of a browser would answer in place of the server.
-    const answer = await this.#fetch(this.#url, { headers, signal, cache: "no-store" });
+    const all = new AbortController();
+    const endWith = (ends: AbortSignal): void => void onAbort(ends, () => all.abort(ends.reason));
+    endWith(signal);
+    const answer = await within(this.#timeoutSeconds, signal, (begins) => {
+      endWith(begins);
+      // The cache of a browser would answer in place of the server.
+      return this.#fetch(this.#url, { headers, signal: all.signal, cache: "no-store" });
+    });
     if (answer.status === 304) return undefined;
-    if (!answer.ok || answer.body === null) throw new CuckoodError(`${this.#url} answered ${answer.status}`);
-    return { etag: answer.headers.get("etag") ?? undefined, body: answer.body };
+    if (answer.ok && answer.body !== null) return { etag: answer.headers.get("etag") ?? undefined, body: answer.body };
+    answer.body?.cancel().catch(() => {});
+    throw problemOf(answer.status, answer.headers, "", `${this.#url} has no file`);
   }
 }

@@ -1,27 +1,48 @@
 // A file that is kept fresh: fetched once, polled by its ETag, kept by renaming.
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  linkSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync,
+} from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client, FileAt, FilterFile, FilterFileError, SyncedFilter, Unavailable, keptAt } from "cuckood";
+import {
+  Client, CuckoodError, FileAt, FilterFile, FilterFileError, SyncedFilter, type SyncedOptions, Unavailable, keptAt,
+} from "cuckood";
 
 const first = readFileSync(process.env["FIRST"]!), second = readFileSync(process.env["SECOND"]!);
 const etagOf = (bytes: Uint8Array): string => new FilterFile(bytes).etag;
 
-const handed = { content: first, etag: etagOf(first), isBroken: false, statuses: [] as number[] };
+const handed = {
+  content: first, etag: etagOf(first), isBroken: false, statuses: [] as number[], asked: [] as (string | undefined)[],
+  // How many are refused before one is answered, and what the refusals say.
+  refusals: 0, retryAfter: undefined as string | undefined,
+  // What comes late: nothing, the body in single bytes, or all of it never.
+  isLate: undefined as "body" | "head" | undefined,
+};
 const server = createServer((request, response) => {
   if (request.method === "POST") {
     request.resume().on("end", () => response.end(JSON.stringify({ results: [false] })));
     return;
   }
   const isKnown = request.headers["if-none-match"] === handed.etag;
-  const status = handed.isBroken ? 503 : isKnown ? 304 : 200;
+  const isRefused = handed.isBroken || handed.refusals > 0;
+  const status = isRefused ? 503 : isKnown ? 304 : 200;
+  handed.refusals -= Number(isRefused);
   handed.statuses.push(status);
-  response.writeHead(status, { etag: handed.etag }).end(status === 200 ? handed.content : undefined);
+  handed.asked.push(request.url);
+  if (handed.isLate === "head") return;
+  response.writeHead(status, { etag: handed.etag, ...(isRefused && handed.retryAfter && { "retry-after": handed.retryAfter }) });
+  if (handed.isLate !== "body") {
+    response.end(status === 200 ? handed.content : undefined);
+    return;
+  }
+  let at = 0;
+  const trickle = setInterval(() => response.write(handed.content.subarray(at, (at += 1))), 20);
+  response.on("close", () => clearInterval(trickle));
 });
 await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -34,7 +55,9 @@ after(() => {
 });
 
 function hand(content: Buffer, etag = etagOf(content)): void {
-  Object.assign(handed, { content, etag, isBroken: false, statuses: [] });
+  Object.assign(handed, {
+    content, etag, isBroken: false, statuses: [], asked: [], refusals: 0, retryAfter: undefined, isLate: undefined,
+  });
 }
 
 function fresh(): string {
@@ -135,6 +158,124 @@ test("what is kept is used while the server is away, and says how old it is", as
   assert.equal(synced.exists(there), true);
   assert.equal(await synced.existsConfirmed(there), false);
   synced.close();
+});
+
+/** As another process does. */
+function put(path: string, content: Buffer, ageSeconds: number): void {
+  const part = `${path}.another`, then = Date.now() / 1000 - ageSeconds;
+  writeFileSync(part, content);
+  utimesSync(part, then, then);
+  renameSync(part, path);
+}
+
+test("of somebody else's file it says nothing, and puts its own there again", async () => {
+  hand(first);
+  const path = fresh(), theirs = `${path}.theirs`;
+  const synced = await SyncedFilter.open(filter, { store: keptAt(path), everySeconds: 3600 });
+  put(path, second, 5000);
+  linkSync(path, theirs);
+  assert.equal(await synced.refresh(), false);
+  assert.deepEqual(readFileSync(path), first);
+  assert.ok(Date.now() - statSync(theirs).mtimeMs > 4_000_000 && Date.now() - statSync(path).mtimeMs < 60_000);
+  assert.deepEqual(handed.statuses, [200, 304]);
+  // The same file is as current, whoever put it there.
+  put(path, first, 5000);
+  const { ino } = statSync(path);
+  assert.equal(await synced.refresh(), false);
+  assert.equal(statSync(path).ino, ino);
+  assert.ok(Date.now() - statSync(path).mtimeMs < 60_000);
+  synced.close();
+});
+
+// It takes 2 GiB of memory.
+const isLarge = { skip: process.env["CUCKOOD_LARGE_FILES"] === undefined };
+test("what is more than Node reads at once is loaded", isLarge, async () => {
+  const path = fresh();
+  writeFileSync(path, first);
+  truncateSync(path, 2 ** 31 + 1);
+  const kept = await keptAt(path).load();
+  assert.equal(kept!.bytes.length, 2 ** 31 + 1);
+  assert.equal(Buffer.compare(kept!.bytes.subarray(0, first.length), first), 0);
+  rmSync(path);
+});
+
+test("the first download waits for its turn, the next ones as long as the server says", async () => {
+  hand(first);
+  Object.assign(handed, { refusals: 2, retryAfter: "1" });
+  const patient = new Client(url), began = performance.now(), errors: unknown[] = [];
+  const synced = await SyncedFilter.open(patient.filter("guests"), { everySeconds: 0.01, onError: (it) => errors.push(it) });
+  assert.ok(performance.now() - began >= 2000);
+  assert.deepEqual(handed.statuses.slice(0, 3), [503, 503, 200]);
+  Object.assign(handed, { isBroken: true, retryAfter: "2" });
+  await until(() => synced.lastError !== undefined);
+  const asked = handed.statuses.length;
+  await sleep(1000);
+  assert.equal(handed.statuses.length, asked);
+  synced.close();
+  // What waits longer than the patience is an error at once; so is one of a host of files.
+  Object.assign(handed, { isBroken: false, refusals: 1, retryAfter: "61" });
+  await assert.rejects(patient.filter("guests").dump(), Unavailable);
+  handed.refusals = 1;
+  await assert.rejects(new FileAt(url).dumpUnless(undefined, { signal: new AbortController().signal }), (error: unknown) =>
+    error instanceof Unavailable && error.retryAfterSeconds === 61 && error.detail === `${url} has no file`);
+  patient.close();
+});
+
+test("what failed at the same time is tried again at different times", async () => {
+  hand(first);
+  const path = fresh(), { random } = Math;
+  writeFileSync(path, first);
+  handed.isBroken = true;
+  Math.random = () => 0.001;
+  const synced = await SyncedFilter.open(filter, { store: keptAt(path), everySeconds: 3600 });
+  const began = performance.now();
+  await until(() => handed.statuses.length > 3);
+  Math.random = random;
+  assert.ok(performance.now() - began < 4000);
+  synced.close();
+});
+
+test("a download that trickles, or never begins, is given up", async () => {
+  const cases: [source: () => Parameters<typeof SyncedFilter.open>[0], isLate: "body" | "head", options: SyncedOptions, says: RegExp][] = [
+    [() => filter, "body", { downloadTimeoutSeconds: 0.3 }, /takes longer than 0\.3 s: \d+ bytes came/],
+    [() => new FileAt(url), "body", { downloadTimeoutSeconds: 0.3 }, /takes longer than 0\.3 s: \d+ bytes came/],
+    [() => new FileAt(url, { timeoutSeconds: 0.3 }), "head", {}, /within 0\.3 s/],
+    [() => new FileAt(url, { timeoutSeconds: 0.3, fetch: () => new Promise(() => {}) }), "head", {}, /within 0\.3 s/],
+    [
+      () => ({ dumpUnless: async () => ({ etag: undefined, body: new ReadableStream({ cancel: () => new Promise(() => {}) }) }) }),
+      "body", { downloadTimeoutSeconds: 0.3 }, /takes longer than/,
+    ],
+  ];
+  for (const [source, isLate, options, says] of cases) {
+    hand(first);
+    handed.isLate = isLate;
+    const began = performance.now();
+    await assert.rejects(SyncedFilter.open(source(), options), says);
+    assert.ok(performance.now() - began < 5000);
+  }
+  hand(first);
+  const synced = await SyncedFilter.open(new FileAt(url), { everySeconds: 3600 });
+  hand(second);
+  handed.isLate = "body";
+  const trickling = synced.refresh();
+  await until(() => handed.statuses.length > 0);
+  setTimeout(() => synced.close(), 50);
+  await assert.rejects(trickling, (error: unknown) => error instanceof CuckoodError && /no longer/.test(error.message));
+  await assert.rejects(SyncedFilter.open(filter, { downloadTimeoutSeconds: 0 }), RangeError);
+});
+
+test("with a key it asks for files without", async () => {
+  hand(first);
+  const path = fresh(), key = first.subarray(96, 112);
+  writeFileSync(path, first);
+  // What is there has the key, whatever the server says of its state.
+  const synced = await SyncedFilter.open(filter, { store: keptAt(path), everySeconds: 3600, key });
+  await until(() => handed.statuses.length > 0);
+  assert.deepEqual([handed.asked, handed.statuses], [["/filters/guests/dump?without_key=true"], [200]]);
+  synced.close();
+  await (await filter.dump({ withoutKey: true })).cancel();
+  await (await filter.dump()).cancel();
+  assert.deepEqual(handed.asked.slice(1), ["/filters/guests/dump?without_key=true", "/filters/guests/dump"]);
 });
 
 test("what is no right file never gets the name", async () => {
