@@ -45,6 +45,19 @@ for (const [shape, it] of Object.entries(cases)) {
 
 test("what browsers load is the same", () => assert.equal(InBrowsers, FilterFile));
 
+test("what browsers load has nothing of Node", () => {
+  const loaded = new Set<string>(), waiting = ["browser.js"];
+  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    loaded.add(name);
+    const source = readFileSync(`node_modules/cuckood/dist/${name}`, "utf8");
+    for (const [, from] of source.matchAll(/ from "([^"]+)"/g)) {
+      assert.match(from!, /^\.\/\w+\.js$/, name);
+      if (!loaded.has(from!.slice(2))) waiting.push(from!.slice(2));
+    }
+  }
+  assert.ok(loaded.has("synced.js"));
+});
+
 /** An empty filter of so many buckets, and the digest of its file. */
 function large(buckets: number): { bytes: Uint8Array; digest: string } {
   const size = 8, head = 4096, sumsAt = head + buckets * size, blocks = (buckets * size) / 4096;
