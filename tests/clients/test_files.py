@@ -109,14 +109,19 @@ class Files(unittest.TestCase):
             case["values"] = filter.values_many(asked)
         return case
 
-    @classmethod
-    def within(cls, filter, asked, seconds):
-        """The answers, all of the same epoch, and when."""
+    @staticmethod
+    def of_one_epoch(ask):
+        """What is answered, all of the same epoch, and when."""
         while True:
             now = time.time()
-            answers = filter.exists_many(asked, within_seconds=seconds)
+            answers = ask()
             if now // 20 == time.time() // 20:
-                return {"now": now, "seconds": seconds, "exists": answers}
+                return now, answers
+
+    @classmethod
+    def within(cls, filter, asked, seconds):
+        now, answers = cls.of_one_epoch(lambda: filter.exists_many(asked, within_seconds=seconds))
+        return {"now": now, "seconds": seconds, "exists": answers}
 
     def test_python_answers_as_the_server_does(self):
         for shape, case in self.cases.items():
@@ -154,6 +159,13 @@ class Files(unittest.TestCase):
                 for action, answers in (("exists", "exists"), ("count", "counts"), ("values", "values")):
                     if answers in case:
                         self.assertEqual(said(action), told(case[answers]))
+                # The command asks as of now.
+                for seconds in WINDOWS if "windows" in case else ():
+                    flags = [f"--within-seconds={seconds}"] if seconds else []
+                    server = self.client.filter("window")
+                    ask = lambda: (said("exists", *flags), server.exists_many(case["items"], within_seconds=seconds))
+                    found, answers = self.of_one_epoch(ask)[1]
+                    self.assertEqual(found, told(answers))
 
     def test_files_of_a_filter_that_changes_have_what_was_there_when_they_were_begun(self):
         filter = self.client.filter("changing")
