@@ -39,23 +39,23 @@
 //! | to add | begin in | and then |
 //! |---|---|---|
 //! | a route | a handler in `http/src/handlers/` | its line in `http/src/routes.rs`; what is said of it in `http/src/openapi/document/operations/`; `make openapi` |
-//! | a command of the Redis protocol | its line in `redis/src/commands/table.rs` | done in `redis/src/session/`; `docs/redisbloom.md` |
+//! | a command of the Redis protocol | its line in `redis/src/commands/table.rs` | done in `redis/src/session/`: of items by `ItemVerb` in `redis/src/commands/items.rs`, of filters in `redis/src/session/filters.rs`; in a transaction, `may_be_queued` in `redis/src/session/kept.rs`; `docs/redisbloom.md` |
 //! | a field of a filter's description | `FilterInfo` in `engine/src/answer.rs`, filled in the same file | `FilterBody` and its example in `http/src/handlers/filter_body.rs`; if the list has it, `FilterSummary`, filled in `engine/src/listing.rs` and said in `http/src/handlers/filters.rs`; the console's `http/src/console/filter.js`; `make openapi`, then `make clients`; the descriptions in the boxes of the README. If it is stored: `filter/src/chain/meta/encoding.rs`, `docs/format.md`. `CF.INFO` has RedisBloom's fields and no others (`redis/src/commands/filter.rs`) |
 //! | a parameter of a filter | `filter/src/chain/params/` | all that a field of the description has; `http/src/parse/filter_fields.rs`, what is said of it in `http/src/parse/filter_fields/schema.rs`; `filter/src/chain/params/differences.rs`; the console's `http/src/console/create.js`; what who asks a file needs of it, `filter/src/file/header.rs` |
 //! | a bound of a kind of request | `Scarce` in `server/src/used_up.rs`: its name and its sentence | its `Budget` in `Admission`, in `server/src/admission/limits.rs`, taken where the request is worked on; `docs/limits.md`, and its test in `tests/api/shares.rs` |
 //! | a limit that a flag sets | `Limits` in `server/src/admission/limits.rs` | its flag in `config/limits.rs`, `docs/limits.md` |
-//! | a bound of the engine | `EngineOptions` in `engine/src/open.rs` | its flag in the section of `config/` that it belongs to, `docs/limits.md` |
+//! | a bound of the engine (probes, queues, cold reads) | `EngineOptions` in `engine/src/open.rs` | its flag in the section of `config/` that it belongs to, `docs/limits.md` |
 //! | a flag | the section of `config/` that it belongs to, checked there | `config/serve.rs` hands it on; `docs/limits.md` |
 //! | a kind of error | `codes/src/lib.rs`, one line of the table | the error in `engine/src/error.rs`, `server/src/refusal.rs` or `http/src/problem/error.rs`; its first word in `redis/src/commands/errors.rs` follows |
 //! | a failure of the engine | `engine/src/error.rs`, its sentence and its code | |
-//! | a metric | `metrics/src/lib.rs` | counted where it happens; dashboard and `docs/operations.md` |
+//! | a metric | `metrics/src/lib.rs` | counted where it happens; `docs/operations.md`; `dashboard.json` and, for its alert, `alerts.yaml` in `deploy/helm/cuckood/files/`, `docs/runbook.md`, `tests/deploy/alerts.test.yaml` |
 //! | a stored value | `pages/src/store/format.rs` and `pages/src/store/values.rs` | `docs/format.md` |
 //! | a background task | `engine/src/tasks/` | started in `engine/src/open.rs` |
 //! | a rule of adding | `filter/src/chain/plan/planner.rs` | its property against the model in `filter/src/chain/plan/tests.rs` |
-//! | what splits or merges pages | `filter/src/chain/paged/split.rs`, `filter/src/chain/paged/merge.rs` | when they are due: `Table` in `filter/src/chain/meta/table/mod.rs` |
+//! | what splits or merges pages | `filter/src/chain/paged/split.rs`, `filter/src/chain/paged/merge.rs` | at which load: `SplitLoads` in `filter/src/cuckoo/paged/rate.rs`, which sizes new filters, too; whether they are due: `Table` in `filter/src/chain/meta/table/mod.rs`; `docs/engine.md`, `docs/format.md` |
 //! | what a split or a merge writes to the log | `put_wholes` in `engine/src/lane/changes.rs` | its bytes in `pages/src/store/redo/`; read again by `LoggedPage` in `pages/src/logged.rs` for recovery (`engine/src/recovery.rs`) and followers (`engine/src/lane/follow.rs`), and by `PageDelta` in `pages/src/stored/page.rs` for checks and dumps; `docs/format.md` |
 //! | what a commit can do to a filter | `FilterChange` in `pages/src/store/commit.rs` | what followers make of it: `after_each` in `engine/src/lane/record.rs`; what takes it back: `undo` in `engine/src/lane/commit.rs`; a feature level, `Membership::NEWEST_LEVEL` in `cluster/src/membership/part.rs` |
-//! | what a follower does with a record | `Lane::apply` in `engine/src/lane/follow.rs` | who reads the log for it: `cluster/src/lane/following.rs`; which record may follow: `cluster/src/replica/follow.rs` |
+//! | what a follower does with a record | `Lane::apply` in `engine/src/lane/follow.rs` | who reads the log for it: `cluster/src/lane/following.rs`; which record may follow, and one that does not decode: `cluster/src/replica/follow.rs`; one that can't be applied: `put_back` in `cluster/src/lane/ordering.rs`; why a lane halts: `engine/src/shared/halt.rs` |
 //! | what pods say of themselves | `PodState` in `cluster/src/jetstream/pods.rs` | announced in `commands/announcing.rs`, shown in `server/src/cluster/status.rs` |
 //! | what a cluster asks of the engine | `engine::LaneOrder` in `engine/src/lane/ordering.rs` | `cluster/src/lane/ordering.rs` does it over the log |
 //! | a rule of the commit log | `cluster/src/replica/mod.rs`, rule by rule | its test in `cluster/src/tests/`, its line in `docs/cluster-design.md` |
@@ -71,9 +71,10 @@
 //! | which status an error has, and whether to ask again | `codes/src/lib.rs` |
 //! | which pod does something about a filter | `server/src/cluster/route.rs`, then `server/src/cluster/forward.rs` |
 //! | which routes and commands go to the leader | `about` in `http/src/cluster/answer.rs`, `CommandRoutes` in `redis/src/session/routes.rs` |
-//! | how long a lease lives | `LEASE_TTL` in `commands/cluster.rs` |
+//! | how long a lease lives | `LEASE_TTL` in `commands/cluster.rs`; `docs/limits.md` |
 //! | when a lease is taken, renewed, lost and handed over | `cluster/src/lease.rs`, then `cluster/src/jetstream/keeping.rs` |
 //! | how a pod starts, joins and leaves | `commands/pod.rs`, `cluster/src/membership/start.rs`; with a snapshot, `commands/snapshot.rs` |
+//! | memory for answers | `ANSWERS_PART` in `server/src/admission/limits.rs`, taken in `server/src/admission/answers.rs` |
 //! | how far the commit log is trimmed | `cluster/src/trimming.rs`, done in `commands/trimming.rs` |
 //!
 //! # Glossary
