@@ -13,15 +13,14 @@ use crate::caller::Caller;
 use crate::chain::read::GROUP;
 use crate::cuckoo::hash::{HashId, ItemHash};
 use crate::error::{EngineError, Overload, Result};
-use crate::filters::{OpenFilter, stored_name};
+use crate::filters::OpenFilter;
 use crate::lane::submit::hash_items;
 use crate::match_bits::MatchBitSet;
 use crate::name::FilterName;
+use crate::ops::names::Chosen;
 use crate::pages::{Images, WordsRead};
 use crate::reader::{Exists, Groups, PAGES_PER_LOAD, PublishedWords, Reshapes, all_pages};
 use crate::state::{Engine, EngineState};
-use crate::store::{PageStore, StoreError};
-use crate::ttl::list_live;
 use std::ops::Range;
 use std::slice::Chunks;
 use std::sync::Arc;
@@ -35,9 +34,8 @@ const BYTES_A_PROBE: usize = 64;
 /// Filters that are asked together, and kept open meanwhile.
 const FILTERS_AT_ONCE: usize = 256;
 
-/// Descriptions that are read at once to know the names of filters: each may have
-/// many KiB.
-const DESCRIPTIONS_AT_ONCE: usize = 16;
+/// Names of filters that are read at once.
+const NAMES_AT_ONCE: usize = 256;
 
 /// How often a lookup starts over because a filter it asked was replaced.
 const RESTARTS: usize = 8;
@@ -90,15 +88,22 @@ impl Engine {
         filters: &LookupFilters,
         bound: usize,
     ) -> Result<Vec<FilterName>> {
-        let names: Vec<FilterName> = match filters {
-            LookupFilters::Named(names) => names.clone(),
+        let mut names = Vec::new();
+        match filters {
+            LookupFilters::Named(named) => names.clone_from(named),
             LookupFilters::Prefix(prefix) => {
-                let (prefix, limit) = (prefix.clone(), bound.saturating_add(1));
-                let now_ms = self.now_ms();
-                self.read(move |store| names_of(store, &prefix, limit, now_ms))
-                    .await?
+                let (all, mut after): (Chosen, _) = (Arc::new(|_| true), None);
+                loop {
+                    let found = self.names_after(prefix, after, NAMES_AT_ONCE, Arc::clone(&all));
+                    let (found, last) = found.await?;
+                    names.extend(found);
+                    after = last;
+                    if after.is_none() || names.len() > bound {
+                        break;
+                    }
+                }
             }
-        };
+        }
         match names.len() > bound {
             true => Err(EngineError::TooManyFilters { bound }),
             false => Ok(names),
@@ -179,26 +184,6 @@ impl Engine {
             matches,
         }))
     }
-}
-
-/// Up to `limit` names that start with a prefix, of filters that have not ended.
-fn names_of(
-    store: &PageStore,
-    prefix: &str,
-    limit: usize,
-    now_ms: u64,
-) -> Result<Vec<FilterName>, StoreError> {
-    let (mut names, mut is_end) = (Vec::<FilterName>::new(), false);
-    while names.len() < limit && !is_end {
-        let (wanted, after) = (limit - names.len(), names.last().map(FilterName::as_str));
-        let wanted = wanted.min(DESCRIPTIONS_AT_ONCE);
-        let found = list_live(store, prefix, after, wanted, now_ms)?;
-        is_end = found.len() < wanted;
-        for stored in &found {
-            names.push(stored_name(stored.id, &stored.name)?);
-        }
-    }
-    Ok(names)
 }
 
 /// Sub-filters in which an item is looked for.
