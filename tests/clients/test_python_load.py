@@ -189,10 +189,18 @@ class Imports(Served):
     def test_an_item_is_what_was_given_but_for_the_end_of_its_line(self):
         odd = self.fresh(self.client(), "odd")
         given = ["a\n", "b\r\n", b"c\n", b"\xff\xfe\n", "d\r", "", "\n", "tab\there", 7, {"item": "two\nlines"}, {"item": "e\n"}, b"f"]
-        report = odd.import_items(["\ufefffirst", *given])
-        self.assertEqual((report.added, report.blank_lines), (12, 1))
+        ends = [b"g\r", b"\xff\r", b"h\r\r\n", b"\r", "i\r", {"item": "j\r"}, b"k\r"]
+        report = odd.import_items(["\ufefffirst", *given, *ends])
+        self.assertEqual((report.added, report.blank_lines), (19, 1))
         there = ["first", "a", "b", "c", b"\xff\xfe", "d\r", "", "tab\there", "7", "two\nlines", "e\n", "f"]
+        there += ["g\r", b"\xff\r", "h\r", "\r", "i\r", "j\r", "k\r"]
         self.assertEqual(odd.count_many(there), [1] * len(there))
+        for empty in ("", b""):
+            odd.import_items([empty])
+        self.assertEqual(odd.count(""), 3)
+        for unsayable in (b"\xff\n\r", {"item": b"\xff\n"}):
+            with self.assertRaisesRegex(ValueError, "add_many"):
+                odd.import_items([unsayable])
         for refused in ("abc", b"abc"):
             with self.assertRaisesRegex(TypeError, "is one item, not many"):
                 odd.import_items(refused)
@@ -203,6 +211,23 @@ class Imports(Served):
                 odd.import_items(pieces)
         with self.assertRaises(TypeError):
             odd.import_items([None])
+
+    def test_the_last_line_of_a_file_may_lack_its_line_feed(self):
+        client = self.client()
+        for number, content in enumerate((b"a\r\nb\r", b"a\nb", b"a\r\n\r\nb\r\n\r")):
+            path = pathlib.Path(self.directory.name) / f"unended-{number}.txt"
+            path.write_bytes(content)
+            ways = {
+                "path": lambda it: it.import_file(path),
+                "binary": lambda it: it.import_items(self.enterContext(open(path, "rb"))),
+                "ends as they are": lambda it: it.import_items(self.enterContext(open(path, newline=""))),
+            }
+            for name, imported in ways.items():
+                with self.subTest(name, content=content):
+                    filter = client.filter(f"unended-{number}-{name.replace(' ', '-')}")
+                    filter.create(capacity=100, fingerprint_bits=32)
+                    self.assertEqual(imported(filter).added, 2)
+                    self.assertEqual(filter.count_many(["a", "b", "b\r", ""]), [1, 1, 0, 0])
 
     def test_what_is_packed_is_refused_where_only_a_file_is_unpacked(self):
         packed = self.fresh(self.client(), "packed-stream")

@@ -126,7 +126,7 @@ def _utf8_line(item: Item) -> bytes:
     try:
         return line(item.decode())
     except UnicodeDecodeError:
-        raise ValueError(f"{item!r} is no UTF-8: such an item is imported by itself, or added with add_values") from None
+        raise ValueError(f"{item!r} is no UTF-8: add it with add_many, with a value with add_values") from None
 
 
 def line(item: object) -> bytes:

@@ -7,7 +7,8 @@ import os
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from io import BufferedReader
+from io import BufferedReader, IOBase
+from typing import Any
 
 from ._batches import Line, entries_of, entry_line, line, no_utf8
 from ._models import ImportBody
@@ -71,6 +72,9 @@ class _Chunks:
                 yield self.taken()
                 self.media_type, said = TEXT, text
         assert said is not None
+        if self.media_type == TEXT and said.endswith(b"\r"):
+            # The server leaves one out at the end of a line.
+            said += b"\r"
         if self.lines and (
             len(self.lines) >= _LINES or self.size + len(said) >= _BYTES or time.monotonic() - self.began >= _SECONDS
         ):
@@ -99,10 +103,10 @@ def _text(item: Line, *, is_first: bool) -> bytes | None:
     """The item as a line of text, without its end; None: that can't say it."""
     if isinstance(item, JsonLine):
         return None
+    if isinstance(item, (str, bytes)) and not item:
+        # A blank line would be skipped.
+        return None
     if isinstance(item, str):
-        if not item:
-            # A blank line would be skipped.
-            return None
         try:
             said = item.encode()
         except UnicodeEncodeError:
@@ -119,9 +123,9 @@ def _text(item: Line, *, is_first: bool) -> bytes | None:
     if b"\n" in said:
         raise ValueError(
             f"{item[:80]!r} is more than one line: for a file use import_file(path), for text pass its lines, "
-            'for an item with line ends {"item": item}'
+            'for an item with line ends {"item": item}, or add_many if it is no UTF-8'
         )
-    return None if isinstance(item, str) and said.endswith(b"\r") else said
+    return said
 
 
 def _without_end(said: bytes) -> bytes:
@@ -139,8 +143,6 @@ def _json(item: Line, text: bytes | None) -> bytes | None:
             return line(text.decode())
         except UnicodeDecodeError:
             return None
-    if isinstance(item, str):
-        return line(item[:-1].removesuffix("\r") if item.endswith("\n") else item)
     return entry_line(item)
 
 
@@ -149,7 +151,17 @@ def _each_of(items: Iterable[Line]) -> Iterable[Line]:
         raise TypeError(f"{items[:80]!r} is one item, not many: pass a list, or import_file(path) for a file")
     if isinstance(items, os.PathLike):
         raise TypeError(f"{items!r} is a path: import_file(path) imports its lines")
-    return entries_of(items)
+    return _ended(items) if isinstance(items, IOBase) else entries_of(items)
+
+
+def _ended(lines: Iterable[Any]) -> Iterator[Line]:
+    """Lines of a file. What the last one ends with is no part of an item, even if the line
+    feed after it is missing."""
+    for said in lines:
+        if isinstance(said, str):
+            yield f"{said}\n" if said.endswith("\r") else said
+        else:
+            yield said + b"\n" if said.endswith(b"\r") else said
 
 
 def chunks(items: Iterable[Line], skip: int) -> Iterator[Chunk]:
