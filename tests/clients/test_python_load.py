@@ -340,6 +340,24 @@ class Imports(Served):
         self.assertEqual(coupons.import_items(["more"], create={"capacity": 5}).added, 1)
         self.assertEqual((coupons.info().capacity, coupons.info().items), (LINES, LINES + 1))
 
+    def test_a_filter_that_another_caller_creates_at_the_same_time_is_taken_as_it_is(self):
+        other, inner, wanted = self.client(), httpx.HTTPTransport(), {"capacity": 100, "value_bits": 8}
+
+        class Late(httpx.BaseTransport):
+            def handle_request(self, request):
+                if request.method == "PUT":
+                    other.filter(request.url.path.rsplit("/", 1)[1]).create(capacity=1000, value_bits=8)
+                return inner.handle_request(request)
+
+            def close(self):
+                inner.close()
+
+        late = self.client(http=self.enterContext(httpx.Client(transport=Late())))
+        late.filter("raced-values").add_values([("ada", 1)], create=wanted)
+        late.filter("raced-import").import_items([("ada", 1)], create=wanted)
+        for key in ("raced-values", "raced-import"):
+            self.assertEqual((other.filter(key).values("ada"), other.filter(key).info().capacity), ([1], 1000))
+
 
 class Crowds(Served):
     """Thousands of calls at once: none fails."""

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Entry, type Item, type Many, type Replacement, several } from "./batches.js";
 import { onAbort, onStillness } from "./calls.js";
-import { CuckoodError, FilterNotFound, ImportIncomplete, ImportNotFound, NotUnderstoodError } from "./errors.js";
+import { CuckoodError, FilterDiffers, FilterNotFound, ImportIncomplete, ImportNotFound, NotUnderstoodError } from "./errors.js";
 import type {
   AddedBody, CompactionBegunBody, CompactionBody, CountsBody, FilterBody, FilterFields, FlagsBody, ImportBody,
   LocatedBody, ReplacedBody, ValueListsBody,
@@ -197,8 +197,17 @@ export class Filter {
     } catch (error) {
       if (!(error instanceof FilterNotFound) || options.create === undefined) throw error;
     }
-    await this.create(options.create, { signal: options.signal });
+    await this.#createIfMissing(options.create, options.signal);
     return added(await add());
+  }
+
+  async #createIfMissing(fields: FilterFields, signal: AbortSignal | undefined): Promise<void> {
+    try {
+      await this.create(fields, { signal });
+    } catch (error) {
+      // Somebody else has created it meanwhile.
+      if (!(error instanceof FilterDiffers)) throw error;
+    }
   }
 
   /** The values of the item, ascending. None is missing; a value of another item can be among them. */
@@ -299,7 +308,7 @@ export class Filter {
   async #import(lines: Lines, options: ImportOptions): Promise<ImportBody> {
     const { signal, create, importId = randomUUID() } = options;
     signal?.throwIfAborted();
-    if (create !== undefined && !(await this.isThere(options))) await this.create(create, { signal });
+    if (create !== undefined && !(await this.isThere(options))) await this.#createIfMissing(create, signal);
     let report = await this.#progress(importId, options);
     let sent = report?.committed_lines ?? 0;
     const request = {

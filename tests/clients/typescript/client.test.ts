@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  Client, CuckoodError, FilterDiffers, FilterExists, FilterNotFound, Forbidden, ImportNotFound, InvalidRequest, NoAnswerError,
-  ProblemError, TooLarge,
+  Client, CuckoodError, type Filter, FilterDiffers, FilterExists, FilterNotFound, Forbidden, ImportNotFound, InvalidRequest,
+  NoAnswerError, ProblemError, TooLarge,
 } from "cuckood";
 import { Attempts, type Backoff } from "./node_modules/cuckood/dist/retry.js";
 
@@ -232,6 +232,21 @@ test("entries are objects, pairs or of a map, and their filter is created", asyn
   await plans.addValues([["ada", { plan: "pro" }]], { create: { capacity: 1000, attributes } });
   assert.deepEqual(await plans.rows("ada"), [{ plan: "pro" }]);
   await assert.rejects(joins.addValues([["ada", "1"]] as never), RangeError);
+});
+
+test("a filter that another caller creates at the same time is taken as it is", async () => {
+  for (const [key, call] of [
+    ["raced-values", (it: Filter) => it.addValues([["ada", 1]], { create: { capacity: 100, value_bits: 8 } })],
+    ["raced-import", (it: Filter) => it.importItems([{ item: "ada", value: 1 }], { create: { capacity: 100, value_bits: 8 } })],
+  ] as const) {
+    const fetching: typeof fetch = async (url, init) => {
+      if (init?.method === "PUT") await client.filter(key).create({ capacity: 1000, value_bits: 8 });
+      return fetch(url, init);
+    };
+    await call(new Client({ fetch: fetching }).filter(key));
+    assert.deepEqual(await client.filter(key).values("ada"), [1]);
+    assert.equal((await client.filter(key).info()).capacity, 1000);
+  }
 });
 
 test("an import is made once although answers are lost", async () => {

@@ -261,7 +261,7 @@ class AsyncFilter:
     ) -> ImportBody:
         import_id = import_id or uuid.uuid4().hex
         if create is not None and not await self.is_there():
-            await self.create(**create)
+            await self._create_if_missing(create)
         report = await self._progress(import_id)
         params = {"import_id": import_id, "only_if_absent": "true" if only_if_absent else "false"}
         async for chunk in chunks_after(report.committed_lines if report else 0):

@@ -262,7 +262,7 @@ class Filter:
     ) -> ImportBody:
         import_id = import_id or uuid.uuid4().hex
         if create is not None and not self.is_there():
-            self.create(**create)
+            self._create_if_missing(create)
         report = self._progress(import_id)
         params = {"import_id": import_id, "only_if_absent": "true" if only_if_absent else "false"}
         for chunk in chunks_after(report.committed_lines if report else 0):
