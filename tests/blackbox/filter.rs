@@ -499,6 +499,15 @@ fn filters_expire_and_are_looked_up_dumped_and_restored() {
     assert!(printed(&piped(piping, &dumped), 0).contains("items"));
     let added = printed(&run(&["add", "none", "ada"]), 2);
     assert!(added.contains("`cuckood filter create none`"), "{added}");
+    // It needs what is added.
+    for (flag, entry, fields) in [
+        ("--values", "ada\t1", "value_bits=12"),
+        ("--attributes=plan", "ada\tpro", "attributes='[…]'"),
+    ] {
+        let added = printed(&run(&["add", "none", flag, entry]), 2);
+        let create = format!("`cuckood filter create none {fields}`");
+        assert!(added.contains(&create), "{added}");
+    }
     // Of what fails there is no file, and a file that was there stays.
     let before = std::fs::read(file).unwrap();
     printed(&run(&["dump", "none", file]), 2);

@@ -66,9 +66,15 @@ pub async fn run(options: &FilterOptions) -> Result<Verdict> {
 fn in_words_of_the_shell(mut error: FilterError, command: &FilterCommand) -> FilterError {
     if let FilterError::Remote(RemoteError::Refused { code, detail, .. }) = &mut error {
         *detail = match (command, code.as_str()) {
-            (FilterCommand::Add { of, .. }, "filter_not_found") => {
-                let key = of.of.key();
-                format!("the filter {key} does not exist: `cuckood filter create {key}` creates it")
+            (FilterCommand::Add { of: entries, .. }, "filter_not_found") => {
+                let key = entries.of.key();
+                let fields = match (entries.values, &entries.attributes) {
+                    (true, _) => " value_bits=12",
+                    (false, Some(_)) => " attributes='[…]'",
+                    (false, None) => "",
+                };
+                let create = format!("cuckood filter create {key}{fields}");
+                format!("the filter {key} does not exist: `{create}` creates it")
             }
             (FilterCommand::Restore { key, .. }, "filter_taken") => {
                 format!("the filter {key} exists: --replace replaces it, or name another key")
