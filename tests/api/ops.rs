@@ -67,6 +67,11 @@ async fn unknown_paths_and_methods_have_our_shape() {
             "/filters/a/import",
             "GET /filters/a/imports/IMPORT_ID",
         ),
+        ("GET", "/filters/a/merge", "POST /filters/a/merge"),
+        ("GET", "/filters/a/compact", "GET /filters/a/compaction"),
+        ("POST", "/filters/a/compaction", "POST /filters/a/compact "),
+        ("POST", "/filters/a/history", "GET /filters/a/history"),
+        ("POST", "/filters/a/locate", "GET /filters/a/locate?item="),
         ("GET", "/lookup", "POST /lookup"),
     ] {
         let method = Method::from_bytes(method.as_bytes()).unwrap();

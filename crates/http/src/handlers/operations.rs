@@ -148,7 +148,7 @@ pub(crate) async fn method_not_allowed(
 /// What somebody may mean who asks for a path with another method. `{}` is the path of
 /// the filter.
 #[rustfmt::skip]
-const WHAT_A_PATH_TAKES: [(&str, &str); 13] = [
+const WHAT_A_PATH_TAKES: [(&str, &str); 18] = [
     ("/filters", "PUT /filters/NAME creates a filter, GET /filters lists them"),
     ("/filters/{key}", "PUT {} creates the filter, POST {}/items adds items"),
     ("/filters/{key}/items", "POST {}/items adds items, GET {}/exists?item=ITEM asks for one, POST {}/items/delete deletes them; they can't be listed"),
@@ -160,6 +160,11 @@ const WHAT_A_PATH_TAKES: [(&str, &str); 13] = [
     ("/filters/{key}/values/query", "POST {}/values/query lists the values of many items, GET {}/values?item=ITEM of one"),
     ("/filters/{key}/import", "POST {}/import imports lines, GET {}/imports/IMPORT_ID queries an import"),
     ("/filters/{key}/dump", "GET {}/dump hands the dump out, PUT {}/dump restores it"),
+    ("/filters/{key}/merge", "POST {}/merge makes the filter the union of itself and others"),
+    ("/filters/{key}/compact", "POST {}/compact starts a compaction, GET {}/compaction queries it"),
+    ("/filters/{key}/compaction", "GET {}/compaction queries a compaction, POST {}/compact starts one"),
+    ("/filters/{key}/history", "GET {}/history lists how the filter grew"),
+    ("/filters/{key}/locate", "GET {}/locate?item=ITEM says where an item may lie"),
     ("/lookup", "POST /lookup finds the filters that contain items"),
     ("/preview", "POST /preview says what a filter would be"),
 ];
