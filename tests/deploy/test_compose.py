@@ -81,6 +81,20 @@ class Compose(unittest.TestCase):
     def test_the_server_knows_every_variable(self):
         self.assertLessEqual(set(services()["cuckood"]["environment"]), known_variables())
 
+    def test_the_dashboard_can_name_filters(self):
+        self.assertGreater(int(services()["cuckood"]["environment"]["CUCKOOD_METRICS_FILTER_NAMES"]), 0)
+
+    def test_the_address_of_dockers_proxy_may_have_all_connections(self):
+        for path in (COMPOSE, COMPOSE.with_name("compose-cluster.yaml")):
+            for name, service in yaml.safe_load(path.read_text())["services"].items():
+                if service["image"] == "cuckood" and "ports" in service:
+                    with self.subTest(path.name, service=name):
+                        told = service["environment"]
+                        self.assertEqual(
+                            told["CUCKOOD_MAX_CONNECTIONS_PER_ADDRESS"],
+                            told.get("CUCKOOD_MAX_CONNECTIONS", "1024"),
+                        )
+
     def test_the_published_port_and_prometheus_are_answered_and_no_other_name_is(self):
         told = services()["cuckood"]["environment"]
         access = {"CUCKOOD_ALLOW_ANONYMOUS", "CUCKOOD_ALLOWED_HOST"}
