@@ -655,6 +655,32 @@ onPage("a long list is counted, sorted, searched within keys, and comes in pages
   await page.getByRole("alert").waitFor();
 });
 
+onPage("as many filters as are listed at most are counted, turned through and sorted", async (page, go) => {
+  const { filters: [one] } = await server.ask("GET", "/filters?limit=1");
+  // 7919 and 10,000 have no common divisor: each filter has another number of items.
+  const all = Array.from({ length: 10_000 }, (_, at) => (
+    { ...one, key: `k${String(at).padStart(4, "0")}`, items: (7919 * at) % 10_000 }
+  ));
+  await page.route("**/filters?*", (route) => {
+    const cursor = Number(new URL(route.request().url()).searchParams.get("cursor") ?? 0);
+    const next = cursor + 1000;
+    return route.fulfill({ json: { filters: all.slice(cursor, next), next_cursor: next < all.length ? `${next}` : null } });
+  });
+  await go();
+  await page.locator(".total", { hasText: "10,000 filters, 49,995,000 items" }).waitFor();
+  const rows = page.locator(".filters tbody tr");
+  assert.equal(await rows.count(), 50);
+  await page.getByText("Page 1 of 200").waitFor();
+  while (await button(page, "Next").isEnabled()) await button(page, "Next").click();
+  await page.getByText("Page 200 of 200").waitFor();
+  await rows.last().getByRole("link", { name: "k9999", exact: true }).waitFor();
+  assert.equal(await rows.count(), 50);
+  await label(page, "Sort by").selectOption("Most items");
+  const most = all.find((it) => it.items === 9999);
+  await rows.first().getByRole("link", { name: most.key, exact: true }).waitFor();
+  await page.getByText("Page 1 of 200").waitFor();
+});
+
 onPage("of more filters than are listed it says how far it looked", async (page, go) => {
   // As a server answers whose descriptions are many.
   const { filters } = await server.ask("GET", "/filters?limit=1");
