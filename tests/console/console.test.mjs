@@ -671,7 +671,14 @@ onPage("as many filters as are listed at most are counted, turned through and so
   const rows = page.locator(".filters tbody tr");
   assert.equal(await rows.count(), 50);
   await page.getByText("Page 1 of 200").waitFor();
-  while (await button(page, "Next").isEnabled()) await button(page, "Next").click();
+  // Within the page: 199 clicks from here take long.
+  await page.evaluate(async () => {
+    const next = () => document.querySelector(".pager button:last-child");
+    while (!next().disabled) {
+      next().click();
+      await new Promise(requestAnimationFrame);
+    }
+  });
   await page.getByText("Page 200 of 200").waitFor();
   await rows.last().getByRole("link", { name: "k9999", exact: true }).waitFor();
   assert.equal(await rows.count(), 50);
