@@ -33,7 +33,7 @@ class AsyncDeadline:
         """For the head of a good answer, whose body is read piece by piece; for all of another."""
         async with self._in_time(request):
             response = await http.send(request, stream=True)
-            if not _is_good(response):
+            if not is_good(response):
                 try:
                     await response.aread()
                 finally:
@@ -68,7 +68,7 @@ class Deadline:
         limits = dict(request.extensions["timeout"])
         with _attempt.until(time.monotonic() + self._seconds):
             response = self._begun(http, request)
-            if not _is_good(response):
+            if not is_good(response):
                 return self._read(response, request)
         # A piece of the body may take as long as any phase.
         request.extensions["timeout"].update(limits)
@@ -155,7 +155,8 @@ class _Pieces(httpx.SyncByteStream):
         self._stream.close()
 
 
-def _is_good(response: httpx.Response) -> bool:
+def is_good(response: httpx.Response) -> bool:
+    """Whether it is what was asked for, or says that this is known."""
     return response.is_success or response.status_code == httpx.codes.NOT_MODIFIED
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 
 from .._batches import BatchLimits, Entry, Item, Parts, Replacement, as_json, body, encoded
-from .._deadline import AsyncDeadline
+from .._deadline import AsyncDeadline, is_good
 from .._loops import AsyncLoop
 from .._pods import Pods, Positions
 from .._retry import Attempts, Backoff, Request, is_visible
@@ -110,31 +110,35 @@ class AsyncTransport:
         attempts = Attempts(self._backoff, len(self._pods))
         while True:
             url = self._pods.current
-            failure: Exception
             try:
                 response = await self._once(url, request)
             except httpx.RequestError as error:
-                self._pods.failed(url)
-                pause = attempts.after_silence(request, error)
-                failure = error
+                pause = self._after(request, url, error, attempts)
             else:
                 self._positions.note(response.headers)
                 if response.is_success:
                     return response
-                failure = problem = problem_of(response)
-                if problem.code == "invalid_position" and self._positions.forget():
-                    continue
-                if attempts.turns_away(problem):
-                    self._pods.failed(url)
-                pause = attempts.after_problem(request, problem)
-            self._say_again(request, url, failure, attempts, pause)
+                pause = self._after(request, url, problem_of(response), attempts)
             await asyncio.sleep(pause)
 
-    def _say_again(self, request: Request, url: str, failure: Exception, attempts: Attempts, pause: float) -> None:
+    def _after(
+        self, request: Request, url: str, failure: httpx.RequestError | ProblemError, attempts: Attempts
+    ) -> float:
+        """Seconds until the request is sent again. Raises what it ends with, if it is not."""
+        if isinstance(failure, httpx.RequestError):
+            self._pods.failed(url)
+            pause = attempts.after_silence(request, failure)
+        else:
+            if failure.code == "invalid_position" and self._positions.forget():
+                return 0.0
+            if attempts.turns_away(failure):
+                self._pods.failed(url)
+            pause = attempts.after_problem(request, failure)
         _log.info(
             "%s %s at %s: %s; attempt %d follows in %.2f s",
             request.method, request.path, url, in_words(failure), attempts.made + 1, pause,
         )
+        return pause
 
     async def _once(self, url: str, request: Request) -> httpx.Response:
         # The server stops work for which nobody waits any longer.
@@ -272,23 +276,14 @@ class AsyncTransport:
             url, http = self._pods.current, self._here.http
             headers = {**self._headers, **self._asked(), **asked}
             request = http.build_request("GET", url + at, params=params, headers=headers, timeout=self._timeout)
-            failure: Exception
             try:
                 response = await self._deadline.begin(http, request)
-                if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
-                    break
             except httpx.RequestError as error:
-                self._pods.failed(url)
-                pause = attempts.after_silence(once, error)
-                failure = error
+                pause = self._after(once, url, error, attempts)
             else:
-                failure = problem = problem_of(response)
-                if problem.code == "invalid_position" and self._positions.forget():
-                    continue
-                if attempts.turns_away(problem):
-                    self._pods.failed(url)
-                pause = attempts.after_problem(once, problem)
-            self._say_again(once, url, failure, attempts, pause)
+                if is_good(response):
+                    break
+                pause = self._after(once, url, problem_of(response), attempts)
             await asyncio.sleep(pause)
         try:
             yield response
