@@ -38,7 +38,7 @@ use cuckood_filter::file::Header;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Read, Write as _};
-use std::ops::{ControlFlow, Range};
+use std::ops::{ControlFlow, Range, RangeInclusive};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
@@ -364,7 +364,7 @@ fn wanted(replace: bool, matches: &Tags) -> Result<Replace> {
             "left out beside If-Match",
             "true, or no If-Match",
         )),
-        (true, Tags::None | Tags::Since(_) | Tags::ChangedAt(_)) => Ok(Replace::Anything),
+        (true, Tags::None | Tags::Changed(_)) => Ok(Replace::Anything),
         (true, Tags::Any) => Ok(Replace::Something),
         (true, Tags::These(versions)) => match versions.as_slice() {
             [version] => Ok(Replace::If(*version)),
@@ -386,10 +386,8 @@ fn refusal(adopted: &Adopted) -> HttpError {
 enum Tags {
     /// There is no condition.
     None,
-    /// Any that the filter has had since.
-    Since(SystemTime),
-    /// The one that it has had since then.
-    ChangedAt(SystemTime),
+    /// Those that the filter has had since one of these times.
+    Changed(RangeInclusive<SystemTime>),
     /// `*`.
     Any,
     /// Those that can be ours.
@@ -402,10 +400,10 @@ impl Tags {
         let date = value_of(headers, name).filter(|_| !self.is_condition());
         let date = date.and_then(|it| httpdate::parse_http_date(&it).ok());
         // Dates can go back, as those of a backup that is restored do: what was changed at
-        // another time is another one.
+        // another time than one knows is not known.
         let tags = |date| match *name == IF_MODIFIED_SINCE {
-            true => Tags::ChangedAt(date),
-            false => Tags::Since(date),
+            true => Tags::Changed(date..=date),
+            false => Tags::Changed(UNIX_EPOCH..=date),
         };
         date.map_or(self, tags)
     }
@@ -422,8 +420,7 @@ impl Tags {
     fn hold(&self, version: &FilterVersion) -> bool {
         match self {
             Tags::None => false,
-            Tags::Since(date) => changed(version) <= *date,
-            Tags::ChangedAt(date) => changed(version) == *date,
+            Tags::Changed(within) => within.contains(&changed(version)),
             Tags::Any => true,
             Tags::These(versions) => versions.contains(version),
         }
