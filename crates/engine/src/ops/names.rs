@@ -37,8 +37,9 @@ impl Engine {
         }
     }
 
-    /// Names by the numbers of their filters, which are never used again: those that are chosen of up to `limit` behind `after`; and the last number
-    /// that was looked at, `None` at the end.
+    /// Names by the numbers of their filters, which are never used again: those that are
+    /// chosen of up to `limit` behind `after`; and the last number that was looked at,
+    /// `None` at the end.
     ///
     /// # Errors
     /// The store can't be read.

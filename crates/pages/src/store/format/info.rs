@@ -14,7 +14,7 @@ pub const DATA_VERSION: u32 = 1;
 /// Key of the data directory's version in [`Column::Info`].
 pub(in crate::store) const DATA_VERSION_KEY: &[u8] = b"data_format";
 
-/// Key of the next filter number in [`Column::Info`].
+/// Key of the next serial number of a filter in [`Column::Info`].
 pub(in crate::store) const NEXT_SERIAL_KEY: &[u8] = b"next_filter_id";
 
 /// Key of the position of the scrub in [`Column::Info`].
