@@ -242,7 +242,7 @@ impl Engine {
             options.read_patience,
             options.key_share_percent,
             &metrics,
-        ));
+        )?);
         let filters = Arc::new(Filters::new(
             options.max_open_filters,
             metrics.open_filters.clone(),

@@ -7,16 +7,15 @@
 
 use super::caller::Caller;
 use super::error::{EngineError, Overload, Result};
-use super::threads::run_blocking;
+use super::threads::BlockingThreads;
 use crate::metrics::Metrics;
 use crate::share::{Kind, Permit, Resource, UsedUp};
-use crate::store::PageStore;
+use crate::store::{PageStore, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
 /// Threads that wait for the disk at the same time, for all callers together.
-/// The runtime has 512 for everything that may block.
 const THREADS: u64 = 128;
 
 /// Memory that a page takes while it is read: its image as it is stored, and
@@ -29,6 +28,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The threads, and the memory for pages that are read beside the cache.
 pub(super) struct StoreWork {
     store: Arc<PageStore>,
+    workers: BlockingThreads,
+    /// Places on them.
     threads: Resource<Arc<str>>,
     pages: Resource<Arc<str>>,
     /// Nobody waits behind a read that the disk has not answered for so long.
@@ -41,20 +42,24 @@ pub(super) type PagesHeld = Permit<Arc<str>>;
 impl StoreWork {
     /// Memory for so many bytes of pages, and of that and of the threads so many
     /// percent for one API key.
+    ///
+    /// # Errors
+    /// The system refuses what threads need.
     pub(super) fn new(
         store: Arc<PageStore>,
         cold_read_bytes: u64,
         patience: Duration,
         share_percent: u8,
         metrics: &Metrics,
-    ) -> StoreWork {
+    ) -> Result<StoreWork, StoreError> {
         let of = |name, bound| Resource::new(name, Kind::Lent, bound, share_percent, metrics);
-        StoreWork {
+        Ok(StoreWork {
             store,
             patience,
+            workers: BlockingThreads::new(THREADS as usize)?,
             threads: of("disk_threads", THREADS),
             pages: of("cold_reads", (cold_read_bytes / BYTES_PER_PAGE).max(1)),
-        }
+        })
     }
 
     /// Runs work that waits for the disk.
@@ -68,7 +73,7 @@ impl StoreWork {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
         let thread = self.wait(caller, &self.threads, 1).await?;
-        let working = run_blocking(move || {
+        let working = self.workers.run(move || {
             let result = work();
             drop(thread);
             result
@@ -118,12 +123,14 @@ impl StoreWork {
 mod tests {
     use super::*;
     use crate::memory::MemoryStore;
+    use std::collections::HashSet;
+    use tokio::task::JoinSet;
 
     #[tokio::test]
     async fn a_key_that_reads_all_it_can_leaves_reads_to_others() {
         let store = Arc::new(PageStore::open(Arc::new(MemoryStore::new())).unwrap());
         let metrics = Metrics::new().unwrap();
-        let work = StoreWork::new(store, 64 * BYTES_PER_PAGE, Duration::MAX, 50, &metrics);
+        let work = StoreWork::new(store, 64 * BYTES_PER_PAGE, Duration::MAX, 50, &metrics).unwrap();
         let [greedy, modest] = ["greedy", "modest"].map(|key| Caller {
             key: Some(key.into()),
             has_rivals: true,
@@ -143,5 +150,27 @@ mod tests {
         assert!(more.is_err() && served.unwrap().is_ok());
         held.pop();
         assert!(timeout(moment, work.hold_pages(&greedy, 8)).await.is_ok());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn no_more_threads_are_started_than_may_work() {
+        let store = Arc::new(PageStore::open(Arc::new(MemoryStore::new())).unwrap());
+        let metrics = Metrics::new().unwrap();
+        let work = StoreWork::new(store, 0, Duration::MAX, 50, &metrics).unwrap();
+        let (work, mut asking) = (Arc::new(work), JoinSet::new());
+        for _ in 0..4 * THREADS {
+            let work = Arc::clone(&work);
+            asking.spawn(async move {
+                let (nobody, mut seen) = (Caller::default(), Vec::new());
+                for _ in 0..50 {
+                    let id = work.run(&nobody, || std::thread::current().id()).await;
+                    seen.push(id.unwrap());
+                }
+                seen
+            });
+        }
+        let seen = asking.join_all().await.concat();
+        let threads: HashSet<_> = seen.iter().collect();
+        assert!(threads.len() as u64 <= THREADS, "{}", threads.len());
     }
 }

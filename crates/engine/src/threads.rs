@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Weak;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
 
 /// The threads that run, to be joined when the engine stops.
 #[derive(Default)]
@@ -82,6 +83,47 @@ pub(super) fn spawn(
         .name(name.to_owned())
         .spawn(work)
         .map_err(|source| StoreError::Thread { source })
+}
+
+/// Threads of their own for work that blocks, so many at most.
+///
+/// The caller's runtime has more, and starts another one whenever none is idle. One whose
+/// work has just let the next begin is not idle yet: where as many work as may, ever more
+/// are started, up to all that it has, and each keeps memory that it has freed.
+pub(super) struct BlockingThreads(Option<Runtime>);
+
+impl BlockingThreads {
+    /// # Errors
+    /// The system refuses what a runtime needs.
+    pub(super) fn new(most: usize) -> Result<BlockingThreads, StoreError> {
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(most)
+            .build();
+        let runtime = runtime.map_err(|source| StoreError::Thread { source })?;
+        Ok(BlockingThreads(Some(runtime)))
+    }
+
+    /// Runs work on one of them. Where all are taken it waits for one.
+    ///
+    /// # Errors
+    /// [`EngineError::Stopping`].
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let runtime = self.0.as_ref().ok_or(EngineError::Stopping)?;
+        let working = runtime.spawn_blocking(work);
+        working.await.map_err(|_| EngineError::Stopping)
+    }
+}
+
+impl Drop for BlockingThreads {
+    /// Waits for nothing: a disk may hang.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// Runs blocking work where it may block.
