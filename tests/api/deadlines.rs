@@ -20,7 +20,7 @@ async fn add(server: &Server, wait: &str, item: &str) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_waits_is_withdrawn_at_its_deadline_and_one_being_written_is_in_doubt() {
+async fn a_change_that_waits_is_withdrawn_at_its_deadline_and_one_being_written_is_indeterminate() {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
     let mut setup = Setup {
         store: Arc::new(store.clone()),

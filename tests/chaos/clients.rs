@@ -125,7 +125,7 @@ impl Owner {
     }
 
     /// Without those of which nobody can say what the filter says.
-    fn not_in_doubt(&self, mut entries: Vec<u64>) -> Vec<u64> {
+    fn without_indeterminate(&self, mut entries: Vec<u64>) -> Vec<u64> {
         if self.kind == Kind::Chain {
             entries.retain(|it| self.copies.contains_key(it));
         }
@@ -205,7 +205,7 @@ impl Owner {
 
     fn delete(&mut self, world: &World) -> Result<(), Over> {
         let entries = self.some();
-        let entries = self.not_in_doubt(entries);
+        let entries = self.without_indeterminate(entries);
         let expected = |it: &u64| match self.copies.contains_key(it) {
             true => "true",
             false => "false",
@@ -241,7 +241,7 @@ impl Owner {
     fn ask(&mut self, world: &World, header: (&str, &str)) {
         let pod = self.random.below(world.addresses.len() as u64) as usize;
         let entries = self.some();
-        let question = self.question(self.not_in_doubt(entries));
+        let question = self.question(self.without_indeterminate(entries));
         let headers = [header];
         if let Some(answer) = world.ask(pod, question.ask().with(&headers))
             && answer.status != 503
@@ -279,7 +279,7 @@ impl Owner {
 
     /// Whether a pod has exactly what was acknowledged; says so otherwise.
     pub(crate) fn verify(&self, world: &World, pod: usize) -> Option<String> {
-        let question = self.question(self.not_in_doubt((0..ENTRIES).collect()));
+        let question = self.question(self.without_indeterminate((0..ENTRIES).collect()));
         let headers = [("cuckood-min-position", self.position.as_str())];
         let wrong = match world.ask_patiently(pod, question.ask().with(&headers)) {
             Some(answer) => question.wrong(&answer)?,

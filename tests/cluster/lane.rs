@@ -107,7 +107,7 @@ fn a_stream_that_was_made_anew_in_silence_stops_who_had_another() {
     cluster.runtime.block_on(deleted).unwrap();
     // Without a stream.
     let gone = Report::Halted(Halt::Rewound { at: 2, newest: 0 });
-    assert_eq!(other.handle(Event::InDoubt, SOON), [gone]);
+    assert_eq!(other.handle(Event::Recheck, SOON), [gone]);
     // With another of the same name, that has more records.
     cluster.found_again();
     let mut new = cluster.pod(3);
@@ -116,7 +116,7 @@ fn a_stream_that_was_made_anew_in_silence_stops_who_had_another() {
         new.commit(commit);
     }
     let forked = Report::Halted(Halt::Forked { at: 2 });
-    assert_eq!(pod.handle(Event::InDoubt, SOON), [forked]);
+    assert_eq!(pod.handle(Event::Recheck, SOON), [forked]);
     assert_eq!(pod.commits(), ["a", "b"]);
 }
 

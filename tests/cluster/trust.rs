@@ -344,7 +344,7 @@ fn who_stands_where_a_pod_stood_is_told_no_key() {
     for secret in [&cluster.key, &key_of("k")] {
         assert!(!heard.contains(secret.as_str()));
     }
-    // Nothing was sent, so nothing was in doubt.
+    // Nothing was sent, so nothing was indeterminate.
     let said = cluster.pods[0].log();
     assert!(
         said.contains("it does not know the key of the cluster"),

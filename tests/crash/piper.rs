@@ -61,7 +61,7 @@ pub(crate) struct Piper {
     /// Items of the filter, without what was never answered.
     items: i64,
     /// What that may have added to them.
-    in_doubt: Vec<i64>,
+    indeterminate: Vec<i64>,
     /// Commands answered.
     pub(crate) answered: u64,
     /// Pipelines and transactions that were cut.
@@ -80,7 +80,7 @@ impl Piper {
             there: Vec::new(),
             next: 0,
             items: 0,
-            in_doubt: vec![0],
+            indeterminate: vec![0],
             answered: 0,
             cut: 0,
         }
@@ -131,7 +131,7 @@ impl Piper {
             return true;
         }
         self.cut += 1;
-        self.in_doubt = match is_transaction {
+        self.indeterminate = match is_transaction {
             true => vec![0, left.iter().map(|step| step.change()).sum()],
             false => prefix_sums(left),
         };
@@ -215,13 +215,13 @@ impl Piper {
             panic!("{info:?}");
         };
         assert!(
-            self.in_doubt.contains(&(found - self.items)),
-            "{} has {found} items; {} were acknowledged and {:?} are in doubt",
+            self.indeterminate.contains(&(found - self.items)),
+            "{} has {found} items; {} were acknowledged and {:?} are indeterminate",
             self.filter,
             self.items,
-            self.in_doubt
+            self.indeterminate
         );
-        (self.items, self.in_doubt) = (found, vec![0]);
+        (self.items, self.indeterminate) = (found, vec![0]);
         for items in self.there.chunks(ASKED_AT_ONCE) {
             let names: Vec<String> = items.iter().copied().map(name).collect();
             let found: Vec<bool> = redis::cmd("CF.MEXISTS")

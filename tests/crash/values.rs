@@ -57,7 +57,7 @@ fn values_that_were_acknowledged_survive_kill_9() {
         "capacity": 100_000, "fingerprint_bits": 32, "value_bits": 4, "values_per_item": 4,
     });
     server.create_filter("joins", &parameters);
-    let (mut batches, mut in_doubt): (Vec<Batch>, u64) = (Vec::new(), 0);
+    let (mut batches, mut never_added): (Vec<Batch>, u64) = (Vec::new(), 0);
     for _ in 0..cycles {
         let pause = Duration::from_millis(100 + random.below(500));
         let (client, url) = (server.client().clone(), server.url("/filters/joins/values"));
@@ -101,14 +101,14 @@ fn values_that_were_acknowledged_survive_kill_9() {
                 Batch::Halved | Batch::Halving if half => Batch::Halved,
                 // Its items are in use no more.
                 Batch::Adding if is(|_| false) => {
-                    in_doubt += 1;
+                    never_added += 1;
                     Batch::Adding
                 }
                 other => panic!("batch {number} was {other:?}: {found:?}"),
             };
         }
     }
-    println!("{} batches, {in_doubt} of them never added", batches.len());
+    println!("{} batches, {never_added} never added", batches.len());
     assert!(batches.len() as u64 > cycles);
     server.stop();
     check(&data_dir);

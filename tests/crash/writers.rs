@@ -72,15 +72,15 @@ pub(crate) fn compact(client: &Client, base: &str, life: &Life) -> u64 {
 /// has as the truth about the requests that were never answered.
 pub(crate) fn verify(server: &Server, writers: &mut [Writer], extent: Extent) {
     for filter in SHARED {
-        let (mut acknowledged, mut in_doubt) = (0, Vec::new());
+        let (mut acknowledged, mut indeterminate) = (0, Vec::new());
         for writer in writers.iter_mut().filter(|writer| writer.filter == filter) {
             acknowledged += writer.settled_items;
-            in_doubt.extend(writer.in_doubt.take());
+            indeterminate.extend(writer.indeterminate.take());
         }
         let found = i64::try_from(server.items(filter)).unwrap();
         assert!(
-            subset_sums(&in_doubt).contains(&(found - acknowledged)),
-            "{filter} has {found} items; {acknowledged} were acknowledged and {in_doubt:?} are in doubt"
+            subset_sums(&indeterminate).contains(&(found - acknowledged)),
+            "{filter}: {found} items, {acknowledged} acknowledged, {indeterminate:?} indeterminate"
         );
         // Which of them it was no longer matters, only the sum does.
         if let Some(writer) = writers.iter_mut().find(|writer| writer.filter == filter) {
@@ -117,7 +117,7 @@ pub(crate) struct Writer {
     /// Items added less items deleted, of the requests whose outcome is known.
     settled_items: i64,
     /// What the request that was never answered would have changed.
-    in_doubt: Option<i64>,
+    indeterminate: Option<i64>,
     /// Requests answered.
     pub(crate) answered: u64,
     /// Items added and deleted by them.
@@ -126,7 +126,7 @@ pub(crate) struct Writer {
     pub(crate) looked_for: u64,
     pub(crate) lost: u64,
     /// Copies that are known to be there, so that they can be deleted. What a kill
-    /// left in doubt is never among them, and stays.
+    /// left indeterminate is never among them, and stays.
     deletable: i64,
     is_shrinking: bool,
     grows_to: i64,
@@ -147,7 +147,7 @@ impl Writer {
             random: Random(seed),
             items: Vec::new(),
             settled_items: 0,
-            in_doubt: None,
+            indeterminate: None,
             answered: 0,
             changed: 0,
             looked_for: 0,
@@ -165,7 +165,7 @@ impl Writer {
             let answered = match self.random.below(10) {
                 0..9 if self.is_shrinking => {
                     let gone = self.choose(MOST_DELETED, |copies| copies.at_least > 0);
-                    // Of what is in doubt nothing is deleted.
+                    // Of what is indeterminate nothing is deleted.
                     self.is_shrinking = gone.len() >= FEW_AT_ONCE;
                     self.delete(client, &url, &gone)
                 }
@@ -253,7 +253,7 @@ impl Writer {
         let change = indexes.len() as i64;
         let Some(results) = post_lines(client, &format!("{url}/items"), &self.names(indexes))
         else {
-            self.in_doubt = Some(change);
+            self.indeterminate = Some(change);
             return false;
         };
         assert!(
@@ -280,7 +280,7 @@ impl Writer {
         let change = -(indexes.len() as i64);
         let names = self.names(indexes);
         let Some(results) = post_lines(client, &format!("{url}/items/delete"), &names) else {
-            self.in_doubt = Some(change);
+            self.indeterminate = Some(change);
             return false;
         };
         self.assert_none_lost(indexes, &results, |result| result == "true");

@@ -100,7 +100,7 @@ async fn a_failed_commit_changes_nothing_and_the_next_one_settles_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_lane_settles_its_doubt_even_if_nobody_asks_for_anything() {
+async fn a_lane_settles_what_is_indeterminate_even_if_nobody_asks_for_anything() {
     let memory = MemoryStore::new();
     let store = GatedStore::new(Arc::new(memory.clone()));
     let engine = engine(Arc::new(store.clone()), &options(512));
@@ -247,7 +247,7 @@ async fn open_filters_are_bounded_and_closed_ones_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_filter_that_was_found_in_doubt_is_gone_once_its_creation_is_taken_back() {
+async fn a_filter_that_was_found_while_indeterminate_is_gone_once_its_creation_is_taken_back() {
     let memory = MemoryStore::new();
     let store = GatedStore::new(Arc::new(memory.clone()));
     let engine = engine(Arc::new(store.clone()), &options(512));

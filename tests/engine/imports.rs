@@ -188,7 +188,7 @@ async fn whatever_breaks_each_line_counts_once() {
     assert!(broken > 5, "{broken} commits failed");
     drop(begin(&engine, "i").await);
     let line = loop {
-        // A commit in doubt is settled within half a second.
+        // An indeterminate commit is settled within half a second.
         match begin(&engine, "i").await {
             Ok(import) => break import.progress().committed_lines,
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,

@@ -380,7 +380,7 @@ async fn whatever_happens_each_key_counts_once() {
         let key = random.below(60) as u8;
         match random.below(20) {
             0 => {
-                // A crash, commits in doubt included.
+                // A crash, indeterminate commits included.
                 tokio::task::block_in_place(|| engine.halt());
                 store.fail_commits(Failing::Nothing);
                 engine = support::engine(Arc::new(store.clone()), &options(512));
@@ -393,7 +393,7 @@ async fn whatever_happens_each_key_counts_once() {
             }
             _ => match keyed_add(&engine, key, [u64::from(key)]).await {
                 Ok(replayed) => {
-                    // The answer to what was in doubt may have been kept, too.
+                    // The answer to what was indeterminate may have been kept, too.
                     assert!(replayed || !answered[usize::from(key)], "key {key}");
                     answered[usize::from(key)] = true;
                 }

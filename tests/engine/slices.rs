@@ -473,7 +473,7 @@ async fn a_plan_is_dropped_when_the_disk_is_almost_full_by_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_plan_is_dropped_when_a_commit_before_it_is_in_doubt() {
+async fn a_plan_is_dropped_when_a_commit_before_it_is_indeterminate() {
     let it = bench(&one_lane()).await;
     let adding = it.begin("large", AddOptions::default()).await;
     it.store.fail_commits(Failing::After);

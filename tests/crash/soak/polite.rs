@@ -127,9 +127,9 @@ impl Polite {
     pub(super) fn verify(&mut self, server: &Server) {
         let items = server.items(&self.filter);
         let acknowledged = self.next - ADDED * self.unanswered.len() as u64;
-        let in_doubt = items - acknowledged - self.settled;
-        assert!(in_doubt == 0 || in_doubt == ADDED, "{items} {acknowledged}");
-        self.settled += in_doubt;
+        let settled = items - acknowledged - self.settled;
+        assert!(settled == 0 || settled == ADDED, "{items} {acknowledged}");
+        self.settled += settled;
         let url = server.url(&format!("/filters/{}", self.filter));
         let all: Vec<u64> = (0..self.next)
             .filter(|it| self.is_acknowledged(*it))

@@ -122,7 +122,7 @@ impl LeaseKeeping {
             let now_connects = self.leases.connects();
             if looked.elapsed() >= LOOK_EVERY || now_connects != connects {
                 (looked, connects) = (Instant::now(), now_connects);
-                kept.tell(Event::InDoubt);
+                kept.tell(Event::Recheck);
             }
             if let Some(to) = self.who_should_lead(&lease) {
                 self.hand_over(&mut lease, &kept, &to).await;

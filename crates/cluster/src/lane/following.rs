@@ -30,8 +30,8 @@ pub(super) fn follow(log: &dyn CommitLog, lane: u32, inbox: &Inbox, place: &Lane
     let mut looked = Instant::now();
     while !inbox.is_closed() {
         let state = place.state();
-        // One that leads reads where it is refused. One that is in doubt reads by
-        // itself.
+        // One that leads reads where it is refused. One with a record in flight reads
+        // by itself.
         if state.leads() || state.is_in_flight || state.has_stopped() {
             hear_of_more(log, lane, inbox, place);
             std::thread::sleep(READ_AGAIN);
@@ -58,7 +58,7 @@ pub(super) fn follow(log: &dyn CommitLog, lane: u32, inbox: &Inbox, place: &Lane
                 let Some(last) = records.last() else {
                     if state.awaits.is_some() && looked.elapsed() > LOOK_AFTER {
                         looked = Instant::now();
-                        inbox.tell(Event::InDoubt);
+                        inbox.tell(Event::Recheck);
                     }
                     continue;
                 };
@@ -87,7 +87,7 @@ fn hear_of_more(log: &dyn CommitLog, lane: u32, inbox: &Inbox, place: &LanePlace
         return;
     }
     match log.newest(lane) {
-        Ok(newest) if is_news(newest) => inbox.tell(Event::InDoubt),
+        Ok(newest) if is_news(newest) => inbox.tell(Event::Recheck),
         Ok(_) => {}
         Err(_) => place.name(named),
     }

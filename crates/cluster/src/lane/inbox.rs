@@ -25,11 +25,11 @@ impl Inbox {
         self.lane.get_or_init(|| lane).wake();
     }
 
-    /// Tells the lane what happened. A doubt that waits already is not told twice.
+    /// Tells the lane what happened. A recheck that waits already is not told twice.
     pub(crate) fn tell(&self, event: Event) {
         let mut events = self.events.lock();
-        let is_doubt = |it: &Event| matches!(it, Event::InDoubt);
-        if is_doubt(&event) && events.iter().any(is_doubt) {
+        let is_recheck = |it: &Event| matches!(it, Event::Recheck);
+        if is_recheck(&event) && events.iter().any(is_recheck) {
             return;
         }
         events.push_back(event);
@@ -77,17 +77,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_doubt_that_waits_already_is_not_told_twice() {
+    fn a_recheck_that_waits_already_is_not_told_twice() {
         let inbox = Inbox::default();
         for _ in 0..3 {
-            inbox.tell(Event::InDoubt);
+            inbox.tell(Event::Recheck);
             inbox.tell(Event::Level(1));
         }
         let told: Vec<Event> = std::iter::from_fn(|| inbox.next()).collect();
-        let doubts = told.iter().filter(|it| matches!(it, Event::InDoubt));
-        assert_eq!((told.len(), doubts.count()), (4, 1));
+        let rechecks = told.iter().filter(|it| matches!(it, Event::Recheck));
+        assert_eq!((told.len(), rechecks.count()), (4, 1));
         // Once it is taken, another one is news.
-        inbox.tell(Event::InDoubt);
-        assert!(matches!(inbox.next(), Some(Event::InDoubt)));
+        inbox.tell(Event::Recheck);
+        assert!(matches!(inbox.next(), Some(Event::Recheck)));
     }
 }

@@ -61,9 +61,9 @@ pub enum Event {
         /// Why.
         reason: String,
     },
-    /// The log may have become another, since its connection was lost or its servers
-    /// have another leader; or it may have more than a lane that leads has heard of.
-    InDoubt,
+    /// The log is to be checked again: it may have become another, since its connection was
+    /// lost or its servers have another leader; or have more than a lane that leads knows.
+    Recheck,
     /// Another pod has applied everything up to here.
     Acknowledged(Position),
     /// Another pod has applied this, and what was applied here passes over it.

@@ -13,12 +13,12 @@ pub(super) struct Flight {
     pub(super) bytes: Bytes,
     pub(super) id: MessageId,
     pub(super) attempt: u32,
-    pub(super) doubt: Doubt,
+    pub(super) settling: Settling,
 }
 
 /// What is being done to settle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(super) enum Settling {
     /// Its answer is awaited.
     None,
     /// There was none: the log is read.
@@ -46,7 +46,7 @@ impl Flight {
     /// Sends it once more: the same bytes behind the same fence.
     pub(super) fn again(&mut self) -> Effect {
         self.attempt += 1;
-        self.doubt = Doubt::None;
+        self.settling = Settling::None;
         self.append()
     }
 }

@@ -1,7 +1,7 @@
 //! What is read from the log: rules 5 and 7.
 
 use super::events::{Effect, PlanOutcome};
-use super::flight::Doubt;
+use super::flight::Settling;
 use super::{Condition, Leadership, Replica};
 use crate::commit_log::Stored;
 use crate::engine::{Halt, HistoryHash, Position};
@@ -26,13 +26,13 @@ impl Replica {
         }
         self.lead_if_sure();
         match self.flight.as_mut() {
-            Some(flight) if flight.doubt == Doubt::Unanswered => effects.push(flight.again()),
+            Some(flight) if flight.settling == Settling::Unanswered => effects.push(flight.again()),
             // What refused it is not to be seen: the log may have been rewound.
-            Some(flight) if flight.doubt == Doubt::Refused => {
+            Some(flight) if flight.settling == Settling::Refused => {
                 if self.position.sequence == 0 {
                     effects.push(flight.again());
                 } else {
-                    flight.doubt = Doubt::LookingBack;
+                    flight.settling = Settling::LookingBack;
                     self.look_at_position(effects);
                 }
             }

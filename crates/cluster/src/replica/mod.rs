@@ -19,8 +19,8 @@
 //!    level that is understood, behind exactly this position and exactly this
 //!    history. Anything else stops the lane; nothing is guessed.
 //! 6. **The own position is looked at** when a lease is taken, when a refusal
-//!    can't be explained and whenever the log is in doubt: a log that was
-//!    rewound or made anew does not tell by itself.
+//!    can't be explained and whenever the log may have become another: one that
+//!    was rewound or made anew does not tell by itself.
 //! 7. **A plan is bound to a term.** A term ends when the lease changes, and
 //!    when a record of somebody else is applied: what was planned before is
 //!    refused.
@@ -40,7 +40,7 @@ pub use events::{Attempt, Effect, Event, Plan, PlanNumber, PlanOutcome};
 use super::commit_log::MessageId;
 use super::record::{LaneIdentity, Record, Writer};
 use crate::engine::{Halt, Position, Term};
-use flight::{Doubt, Flight};
+use flight::{Flight, Settling};
 
 /// What a program understands, and what it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Replica {
             Event::Read { records, is_all } => self.read(&records, is_all, &mut effects),
             Event::Looked { sequence, found } => self.looked(sequence, found, &mut effects),
             Event::Unfit { at, reason } => self.halt(Halt::Unfit { at, reason }, &mut effects),
-            Event::InDoubt => {
+            Event::Recheck => {
                 self.look_at_position(&mut effects);
                 effects.push(Effect::Read);
             }
@@ -210,7 +210,7 @@ impl Replica {
             bytes,
             id,
             attempt: 1,
-            doubt: Doubt::None,
+            settling: Settling::None,
         };
         effects.push(flight.append());
         self.flight = Some(flight);

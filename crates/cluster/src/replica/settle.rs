@@ -1,7 +1,7 @@
 //! What becomes of the record in flight: rules 3, 4 and 6.
 
 use super::events::{Effect, PlanOutcome};
-use super::flight::Doubt;
+use super::flight::Settling;
 use super::{Leadership, Replica};
 use crate::commit_log::{Answer, Found};
 use crate::engine::{Halt, HistoryHash, Position};
@@ -23,7 +23,7 @@ impl Replica {
         }
         // A record that is there is there, whichever attempt the answer is to.
         // What is no answer counts once for each.
-        let is_awaited = flight.attempt == attempt && flight.doubt == Doubt::None;
+        let is_awaited = flight.attempt == attempt && flight.settling == Settling::None;
         match answer {
             Answer::Stored {
                 sequence,
@@ -31,11 +31,11 @@ impl Replica {
             } if sequence > at => self.settle_own(sequence, effects),
             Answer::Stored { .. } => self.send_under_another_id(effects),
             Answer::Refused if is_awaited => {
-                flight.doubt = Doubt::Refused;
+                flight.settling = Settling::Refused;
                 effects.push(Effect::Read);
             }
             Answer::Unknown if is_awaited => {
-                flight.doubt = Doubt::Unanswered;
+                flight.settling = Settling::Unanswered;
                 effects.push(Effect::Read);
             }
             Answer::Refused | Answer::Unknown => {}
@@ -75,7 +75,7 @@ impl Replica {
         }
         self.lead_if_sure();
         if let Some(flight) = &mut self.flight
-            && flight.doubt == Doubt::LookingBack
+            && flight.settling == Settling::LookingBack
         {
             effects.push(flight.again());
         }
@@ -107,7 +107,7 @@ impl Replica {
         let id = self.next_id();
         if let Some(flight) = &mut self.flight {
             flight.id = id;
-            flight.doubt = Doubt::Refused;
+            flight.settling = Settling::Refused;
             effects.push(Effect::Read);
         }
     }

@@ -90,14 +90,14 @@ fn a_stream_that_was_silently_made_anew_stops_who_had_another() {
     // Reading behind the end waits and says nothing.
     follower.read(&log);
     assert_eq!(follower.halted, None);
-    follower.handle(&log, Event::InDoubt);
+    follower.handle(&log, Event::Recheck);
     assert_eq!(follower.halted, Some(Halt::Rewound { at: 2, newest: 0 }));
     // Nor when the new one is as long as the old one was, with nothing to read behind it.
     let mut other = Story::leader(3, &log);
     for commit in ["x", "y"] {
         other.commit(&mut log, commit);
     }
-    leader.handle(&log, Event::InDoubt);
+    leader.handle(&log, Event::Recheck);
     assert_eq!(leader.halted, Some(Halt::Forked { at: 2 }));
 }
 
@@ -143,7 +143,7 @@ fn an_empty_pod_does_not_go_on_where_a_purged_log_begins_anew() {
         assert_eq!(new.replica.term(), None);
     }
     // Once it is stopped nothing begins it again.
-    leader.handle(&log, Event::InDoubt);
+    leader.handle(&log, Event::Recheck);
     assert_eq!(leader.halted, Some(Halt::Rewound { at: 2, newest: 0 }));
 }
 

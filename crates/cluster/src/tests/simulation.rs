@@ -136,7 +136,7 @@ impl Simulation {
             900..915 => self.grant(pod, lane),
             915..920 => self.forge(pod, lane),
             920..940 => self.time_out(),
-            940..945 => self.tell(pod, lane, Event::InDoubt),
+            940..945 => self.tell(pod, lane, Event::Recheck),
             945..955 => self.announce(pod, lane),
             955..962 => self.crash(pod),
             962..965 => self.wipe(pod),
@@ -542,7 +542,7 @@ impl Simulation {
                 }
                 for pod in 0..PODS {
                     for lane in 0..LANES {
-                        self.tell(pod, lane, Event::InDoubt);
+                        self.tell(pod, lane, Event::Recheck);
                         self.read(pod, lane);
                         self.announce(pod, lane);
                         if self.pod(pod, lane).replica.is_behind() {

@@ -161,7 +161,7 @@ fn disturb(
             4 | 5 => {
                 let event = match chance.below(2) {
                     0 => Event::Lease(None),
-                    _ => Event::InDoubt,
+                    _ => Event::Recheck,
                 };
                 cluster.pods[pod].engine.tell(lane, event);
             }

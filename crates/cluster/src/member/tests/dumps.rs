@@ -314,7 +314,7 @@ async fn a_pod_that_does_not_lead_takes_no_filter_in_and_one_without_a_log_neith
     );
     cluster.log.cut_off(false);
     for lane in 0..LANES {
-        leader.tell(lane, Event::InDoubt);
+        leader.tell(lane, Event::Recheck);
     }
     drop(staged);
     wait_until_nothing_is_staged(&cluster);

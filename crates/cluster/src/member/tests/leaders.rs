@@ -206,7 +206,7 @@ async fn what_nobody_knows_for_want_of_the_log_is_settled_when_it_is_back() {
         matches!(unknown, Err(EngineError::LogSilent)),
         "{unknown:?}"
     );
-    wait_until("the lane says that it is in doubt", || {
+    wait_until("the lane has a record in flight", || {
         leader.lane_states().iter().any(|lane| lane.is_in_flight)
     });
     // Questions go on, changes and the same key are told to come back.

@@ -104,7 +104,7 @@ async fn a_pod_behind_what_was_trimmed_says_so_and_one_before_a_rewound_log_stop
     late.engine.halt();
 
     cluster.log.rewind(1);
-    leader.tell(lane, Event::InDoubt);
+    leader.tell(lane, Event::Recheck);
     let state = |engine: &Engine| -> LaneState { engine.lane_states()[lane as usize].clone() };
     wait_until("it stops", || state(&leader).halted.is_some());
     assert!(matches!(state(&leader).halted, Some(Halt::Rewound { at, .. }) if at == newest));
