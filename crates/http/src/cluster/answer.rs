@@ -13,7 +13,7 @@ use crate::server::cluster::commands::ForwardedBy;
 use crate::server::cluster::forward::{Forwarded, GRACE};
 use crate::server::cluster::headers::{CONSISTENCY, MIN_POSITION, POSITION};
 use crate::server::cluster::pod::Cluster;
-use crate::server::cluster::position::LanePosition;
+use crate::server::cluster::position::RecordPosition;
 use crate::server::cluster::route::{LEADER_PATIENCE, LOOK_EVERY};
 use crate::server::principal::Principal;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
@@ -76,7 +76,7 @@ pub(crate) async fn answer<S: InnerService>(
     let mut response = answered.unwrap_or_else(|never| match never {});
     if let Some(filter) = &filter
         && response.status().is_success()
-        && let Some(position) = LanePosition::of_lane(engine, engine.lane_of(filter))
+        && let Some(position) = RecordPosition::of_lane(engine, engine.lane_of(filter))
         && let Ok(position) = HeaderValue::try_from(position.to_string())
     {
         response.headers_mut().insert(POSITION, position);
@@ -193,7 +193,7 @@ pub(crate) async fn catch_up(
     let answered = cluster.forward(&address, asked, overdue).await;
     let answered = answered.map_err(|_| EngineError::NotLeading)?;
     let position = answered.headers().get(POSITION);
-    match position.and_then(|it| LanePosition::parse(it.to_str().ok()?)) {
+    match position.and_then(|it| RecordPosition::parse(it.to_str().ok()?)) {
         Some(position) => Ok(engine.reached(position.lane, position.sequence).await?),
         // There is no such filter.
         None if answered.status() == StatusCode::NOT_FOUND => Ok(()),
@@ -212,12 +212,12 @@ pub(crate) async fn filter_of(parts: &mut Parts) -> Option<FilterName> {
 ///
 /// # Errors
 /// One is none of this cluster.
-pub(super) fn min_positions(headers: &HeaderMap, engine: &Engine) -> Result<Vec<LanePosition>> {
+pub(super) fn min_positions(headers: &HeaderMap, engine: &Engine) -> Result<Vec<RecordPosition>> {
     let mut positions = Vec::new();
     for value in headers.get_all(MIN_POSITION) {
         let text = String::from_utf8_lossy(value.as_bytes());
         for given in text.split(',').map(str::trim) {
-            let position = LanePosition::parse(given).filter(|it| it.is_of(engine));
+            let position = RecordPosition::parse(given).filter(|it| it.is_of(engine));
             let given = || excerpt(given);
             positions.push(position.ok_or_else(|| HttpError::InvalidPosition { given: given() })?);
         }

@@ -12,7 +12,7 @@ use crate::server::App;
 use crate::server::admission::limits::Limits;
 use crate::server::cluster::commands::{CommandsHead, ForwardedBy, PATH, VERSION};
 use crate::server::cluster::headers::{CONSISTENCY, POSITION};
-use crate::server::cluster::position::LanePosition;
+use crate::server::cluster::position::RecordPosition;
 use crate::server::principal::Principal;
 use axum::Router;
 use axum::body::Body;
@@ -71,7 +71,7 @@ async fn answer(State(app): State<Arc<App>>, request: Request) -> Result {
     };
     let (replies, positions) = worker.work(caller, head, bytes).await;
     let mut response = Body::from(replies).into_response();
-    if let Ok(positions) = HeaderValue::try_from(LanePosition::list(&positions)) {
+    if let Ok(positions) = HeaderValue::try_from(RecordPosition::list(&positions)) {
         response.headers_mut().insert(POSITION, positions);
     }
     Ok(response)

@@ -8,7 +8,7 @@ use crate::commands::table::Spec;
 use crate::protocol::batch::Words;
 use crate::protocol::encode::Version;
 use crate::protocol::number::integer;
-use crate::server::cluster::position::LanePosition;
+use crate::server::cluster::position::RecordPosition;
 use crate::server::listen::polls::{charge_to, charge_to_task};
 use crate::server::principal::Principal;
 use crate::service::{ClientInfo, DEFAULT_USER, MODULE, REDIS_VERSION, Refused};
@@ -238,8 +238,8 @@ impl Session {
         let engine = self.engine()?;
         if words.len() == 3 {
             let text = String::from_utf8_lossy(words.get(2));
-            let given = text.split(',').map(|it| LanePosition::parse(it.trim()));
-            let given: Option<Vec<LanePosition>> = given.collect();
+            let given = text.split(',').map(|it| RecordPosition::parse(it.trim()));
+            let given: Option<Vec<RecordPosition>> = given.collect();
             let given = given.filter(|all| all.iter().all(|it| it.is_of(&engine)));
             let mut given = given.ok_or(NO_POSITION)?;
             // Everything of epochs that are over is there.
@@ -248,8 +248,8 @@ impl Session {
             self.replies.ok();
             return Ok(());
         }
-        let positions = self.positions_of(&engine, self.positions.keys());
-        self.replies.bulk(LanePosition::list(&positions).as_bytes());
+        let positions = RecordPosition::list(&self.positions_of(&engine, self.positions.keys()));
+        self.replies.bulk(positions.as_bytes());
         Ok(())
     }
 

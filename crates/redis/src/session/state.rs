@@ -10,7 +10,7 @@ use crate::protocol::encode::{Replies, Version};
 use crate::server::admission::answers::reserve;
 use crate::server::admission::budget::{Held, Holder};
 use crate::server::cluster::commands::{CommandsHead, ForwardedBy, Worked};
-use crate::server::cluster::position::LanePosition;
+use crate::server::cluster::position::RecordPosition;
 use crate::server::principal::Principal;
 use crate::service::{ClientInfo, DEFAULT_USER, Service};
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,12 +135,12 @@ impl Session {
         &self,
         engine: &Engine,
         lanes: impl Iterator<Item = &'a u32>,
-    ) -> Vec<LanePosition> {
+    ) -> Vec<RecordPosition> {
         let position = |lane: &u32| {
-            let now = LanePosition::of_lane(engine, *lane)?;
+            let now = RecordPosition::of_lane(engine, *lane)?;
             let noted = self.positions.get(lane).copied().unwrap_or_default();
             let sequence = now.sequence.max(noted);
-            Some(LanePosition { sequence, ..now })
+            Some(RecordPosition { sequence, ..now })
         };
         lanes.filter_map(position).collect()
     }
@@ -150,7 +150,7 @@ impl Session {
         self.changed.insert(lane);
     }
 
-    pub(super) fn note_positions(&mut self, positions: &[LanePosition]) {
+    pub(super) fn note_positions(&mut self, positions: &[RecordPosition]) {
         for position in positions {
             let noted = self.positions.entry(position.lane).or_default();
             *noted = position.sequence.max(*noted);

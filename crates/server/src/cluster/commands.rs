@@ -5,7 +5,7 @@
 use super::forward::{Forwarded, GRACE, said, unanswered};
 use super::headers::{CONSISTENCY, FORWARDED_BY, MIN_POSITION, POSITION};
 use super::pod::Cluster;
-use super::position::LanePosition;
+use super::position::RecordPosition;
 use crate::engine::EngineError;
 use crate::principal::Principal;
 use axum::http::header::AUTHORIZATION;
@@ -61,7 +61,7 @@ pub struct CommandsHead {
     /// Whether questions are about all that was acknowledged before.
     pub is_strong: bool,
     /// What questions are to take into account.
-    pub positions: Vec<LanePosition>,
+    pub positions: Vec<RecordPosition>,
     /// Who has forwarded them.
     pub forwarded_by: ForwardedBy,
     /// Until when the caller waits.
@@ -73,12 +73,12 @@ pub struct CommandReplies {
     /// One behind the other, as many as there were commands.
     pub bytes: Bytes,
     /// Where the lanes stand that were changed.
-    pub positions: Vec<LanePosition>,
+    pub positions: Vec<RecordPosition>,
 }
 
 /// What a worker came to: its replies, and where the lanes stand that it may have
 /// changed.
-pub type Worked = (Vec<u8>, Vec<LanePosition>);
+pub type Worked = (Vec<u8>, Vec<RecordPosition>);
 
 /// Works on commands that another pod has forwarded.
 pub trait CommandWorker: Send + Sync {
@@ -121,7 +121,7 @@ impl CommandsHead {
             say(CONSISTENCY, "strong".to_owned());
         }
         if !self.positions.is_empty() {
-            say(MIN_POSITION, LanePosition::list(&self.positions));
+            say(MIN_POSITION, RecordPosition::list(&self.positions));
         }
         for pod in &self.forwarded_by.0 {
             headers.append(FORWARDED_BY, pod.clone());
@@ -167,7 +167,7 @@ impl Cluster {
         let positions = positions.unwrap_or_default().split(',');
         Ok(CommandReplies {
             bytes,
-            positions: positions.filter_map(LanePosition::parse).collect(),
+            positions: positions.filter_map(RecordPosition::parse).collect(),
         })
     }
 }

@@ -3,9 +3,9 @@
 use crate::engine::Engine;
 use std::fmt;
 
-/// A record of a lane.
+/// Where a record stands in the commit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LanePosition {
+pub struct RecordPosition {
     /// Which life of the cluster.
     pub epoch: u64,
     /// The lane.
@@ -14,10 +14,10 @@ pub struct LanePosition {
     pub sequence: u64,
 }
 
-impl LanePosition {
+impl RecordPosition {
     /// Where a lane stands on this pod.
-    pub fn of_lane(engine: &Engine, lane: u32) -> Option<LanePosition> {
-        Some(LanePosition {
+    pub fn of_lane(engine: &Engine, lane: u32) -> Option<RecordPosition> {
+        Some(RecordPosition {
             epoch: engine.epoch()?,
             lane,
             sequence: engine.lane_state(lane)?.position.sequence,
@@ -25,14 +25,14 @@ impl LanePosition {
     }
 
     /// What a header says.
-    pub fn parse(text: &str) -> Option<LanePosition> {
+    pub fn parse(text: &str) -> Option<RecordPosition> {
         let mut numbers = text.split('.');
         let mut next = || -> Option<u64> {
             let digits = numbers.next()?;
             let is_number = digits.bytes().all(|it| it.is_ascii_digit());
             digits.parse().ok().filter(|_| is_number)
         };
-        let position = LanePosition {
+        let position = RecordPosition {
             epoch: next()?,
             lane: u32::try_from(next()?).ok()?,
             sequence: next()?,
@@ -47,13 +47,13 @@ impl LanePosition {
     }
 
     /// Several of them, in one header.
-    pub fn list(positions: &[LanePosition]) -> String {
-        let texts: Vec<String> = positions.iter().map(LanePosition::to_string).collect();
+    pub fn list(positions: &[RecordPosition]) -> String {
+        let texts: Vec<String> = positions.iter().map(RecordPosition::to_string).collect();
         texts.join(",")
     }
 }
 
-impl fmt::Display for LanePosition {
+impl fmt::Display for RecordPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.epoch, self.lane, self.sequence)
     }
@@ -65,27 +65,27 @@ mod tests {
 
     #[test]
     fn positions_are_one_list() {
-        let position = |lane| LanePosition {
+        let position = |lane| RecordPosition {
             epoch: 1,
             lane,
             sequence: 7,
         };
-        assert_eq!(LanePosition::list(&[]), "");
+        assert_eq!(RecordPosition::list(&[]), "");
         assert_eq!(
-            LanePosition::list(&[position(2), position(3)]),
+            RecordPosition::list(&[position(2), position(3)]),
             "1.2.7,1.3.7"
         );
     }
 
     #[test]
     fn a_position_is_three_numbers() {
-        let position = LanePosition {
+        let position = RecordPosition {
             epoch: 1,
             lane: 15,
             sequence: 4711,
         };
         assert_eq!(position.to_string(), "1.15.4711");
-        assert_eq!(LanePosition::parse("1.15.4711"), Some(position));
+        assert_eq!(RecordPosition::parse("1.15.4711"), Some(position));
         for text in [
             "",
             "1",
@@ -97,7 +97,7 @@ mod tests {
             "1.+2.3",
             "1.4294967296.1",
         ] {
-            assert_eq!(LanePosition::parse(text), None, "{text}");
+            assert_eq!(RecordPosition::parse(text), None, "{text}");
         }
     }
 }
