@@ -132,12 +132,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                 false => (self.unknown(), 1),
             };
             match self.decoder.decode(&bounds, most) {
-                Decoded::Commands(batch) => {
+                Decoded::Commands(pipeline) => {
                     // To take a large one apart took long enough.
                     give_way().await;
                     self.begun = None;
                     let (mut next, mut flushed) = (0, Instant::now());
-                    while next < batch.len() && !self.session.is_over {
+                    while next < pipeline.len() && !self.session.is_over {
                         if self.draining.has_begun() {
                             self.session.is_over = true;
                             break;
@@ -146,7 +146,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                             self.session.refuse_ended();
                             break;
                         }
-                        next = self.session.go_on(&batch, next).await;
+                        next = self.session.go_on(&pipeline, next).await;
                         let is_due = flushed.elapsed() >= UNSENT;
                         if is_due || self.session.replies.len() >= REPLY_BYTES {
                             self.flush().await?;
@@ -154,7 +154,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                         }
                         give_way().await;
                     }
-                    self.decoder.recycle(batch);
+                    self.decoder.recycle(pipeline);
                     self.held = None;
                 }
                 Decoded::Dropped(why) => {

@@ -30,9 +30,9 @@ impl CommandWorker for Forwarded {
             let mut session = Session::of_a_pod(&service, info, caller, head);
             let mut decoder = Decoder::of(commands);
             // What is no command has no reply: who sent it takes that for a failure.
-            while let Decoded::Commands(batch) = decoder.decode(&bounds, usize::MAX) {
-                session.work_through(&batch).await;
-                decoder.recycle(batch);
+            while let Decoded::Commands(pipeline) = decoder.decode(&bounds, usize::MAX) {
+                session.work_through(&pipeline).await;
+                decoder.recycle(pipeline);
             }
             session.into_worked()
         })

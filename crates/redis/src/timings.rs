@@ -8,7 +8,7 @@
 
 use super::commands::errors::is_rejection;
 use super::commands::table::{TABLE, Verb};
-use super::protocol::batch::Words;
+use super::protocol::pipeline::Words;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -293,7 +293,7 @@ pub(crate) fn shown(verb: Option<Verb>, words: Words<'_>, others: usize) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::batch::KeptCommands;
+    use crate::protocol::pipeline::KeptCommands;
 
     fn slow(word: &[u8]) -> SlowCommand {
         SlowCommand {
@@ -379,7 +379,7 @@ mod tests {
         let shown = |verb, words: &[&[u8]], others| -> Vec<String> {
             let mut kept = KeptCommands::default();
             kept.push(words.iter().copied());
-            let shown = shown(verb, kept.into_batch().command(0), others);
+            let shown = shown(verb, kept.into_pipeline().command(0), others);
             shown
                 .iter()
                 .map(|it| it.escape_ascii().to_string())

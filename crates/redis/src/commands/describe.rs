@@ -3,8 +3,8 @@
 
 use super::table::{Group, Keys, Spec, TABLE, find};
 use crate::access::Scope;
-use crate::protocol::batch::Words;
 use crate::protocol::encode::Replies;
+use crate::protocol::pipeline::Words;
 
 /// Bytes that describe one command, at most.
 pub(crate) const MOST_BYTES: usize = 1024;

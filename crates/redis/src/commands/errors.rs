@@ -8,7 +8,7 @@
 use super::table::Spec;
 use crate::codes::{Code, Retry};
 use crate::engine::{EngineError, Holds};
-use crate::protocol::batch::Words;
+use crate::protocol::pipeline::Words;
 use crate::server::refusal::Refusal;
 
 /// Of a word that is no integer where there must be one.

@@ -5,9 +5,9 @@ use super::errors::{self, NOT_FOUND};
 use super::table::{Spec, Verb};
 use crate::chain::params::{FilterRequest, LayoutKind, MIN_ERROR_RATE};
 use crate::engine::{AddMode, AddResult, FullReason, ItemOp, ItemResult, NewFilter};
-use crate::protocol::batch::Words;
 use crate::protocol::encode::{Replies, Version};
 use crate::protocol::number::integer;
+use crate::protocol::pipeline::Words;
 use std::ops::{Range, RangeInclusive};
 
 /// Longest item, in bytes.

@@ -3,8 +3,8 @@
 use super::errors::{NOT_AN_INTEGER, SYNTAX, UNSUPPORTED_OPTION, excerpt};
 use super::table::Verb;
 use crate::engine::MAX_TTL_SECONDS;
-use crate::protocol::batch::Words;
 use crate::protocol::number::integer;
+use crate::protocol::pipeline::Words;
 
 /// Filters of one answer of `SCAN`, at most and by default.
 const MAX_COUNT: i64 = 1000;

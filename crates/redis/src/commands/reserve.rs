@@ -5,8 +5,8 @@ use super::items::{EXPANSIONS, MAX_CAPACITY, UNKNOWN_ARGUMENT, bloom_rate, decim
 use super::table::Spec;
 use crate::chain::params::{FilterRequest, LayoutKind};
 use crate::engine::NewFilter;
-use crate::protocol::batch::Words;
 use crate::protocol::number::integer;
+use crate::protocol::pipeline::Words;
 
 /// RedisBloom's.
 const DEFAULT_BUCKET_SIZE: u64 = 2;

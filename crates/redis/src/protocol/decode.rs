@@ -5,10 +5,10 @@
 //! is copied. All whole commands are handed over together, with the bytes that
 //! they lie in. Announced lengths are believed only in proportion to what came.
 
-use super::batch::Batch;
 use super::inline;
 use super::lines;
 use super::malformed::Malformed;
+use super::pipeline::Pipeline;
 use bytes::{Buf as _, Bytes, BytesMut};
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ impl Bounds {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
     /// Whole commands, at least one.
-    Commands(Batch),
+    Commands(Pipeline),
     /// A command was dropped; its place in the order is here.
     Dropped(Dropped),
     /// Nothing that is whole: read on.
@@ -222,15 +222,15 @@ impl Decoder {
         }
     }
 
-    /// Takes the vectors of a batch back that is done with, so that the next one
+    /// Takes the vectors of a pipeline back that is done with, so that the next one
     /// needs no new ones.
-    pub(crate) fn recycle(&mut self, batch: Batch) {
+    pub(crate) fn recycle(&mut self, pipeline: Pipeline) {
         const MOST: usize = 4 << 10;
-        let Batch {
+        let Pipeline {
             bytes,
             mut arguments,
             mut ends,
-        } = batch;
+        } = pipeline;
         drop(bytes);
         self.let_go();
         if self.arguments.is_empty() && self.ends.is_empty() && arguments.capacity() <= MOST {
@@ -259,12 +259,12 @@ impl Decoder {
                 }
                 Ok(Progress::Dropped) => {
                     let dropped = self.dropping.take();
-                    let batch = self.batch();
+                    let pipeline = self.split();
                     self.skip();
-                    return match (batch, dropped) {
-                        (Some(batch), _) => {
+                    return match (pipeline, dropped) {
+                        (Some(pipeline), _) => {
                             self.dropped = dropped;
-                            Decoded::Commands(batch)
+                            Decoded::Commands(pipeline)
                         }
                         (None, Some(dropped)) => Decoded::Dropped(dropped),
                         (None, None) => Decoded::Incomplete,
@@ -274,14 +274,14 @@ impl Decoder {
                 Ok(Progress::Line(_)) if !self.ends.is_empty() => break,
                 Ok(Progress::Line(length)) => match self.line(length) {
                     Ok(None) => {}
-                    Ok(Some(batch)) => return Decoded::Commands(batch),
+                    Ok(Some(pipeline)) => return Decoded::Commands(pipeline),
                     Err(malformed) => return Decoded::Malformed(malformed),
                 },
                 Err(_) if !self.ends.is_empty() => break,
                 Err(malformed) => return Decoded::Malformed(malformed),
             }
         }
-        self.batch().map_or(Decoded::Incomplete, Decoded::Commands)
+        self.split().map_or(Decoded::Incomplete, Decoded::Commands)
     }
 
     /// Goes on to the end of a command, or of what came.
@@ -414,7 +414,7 @@ impl Decoder {
     }
 
     /// Takes a line of so many bytes, and returns its command if it has words.
-    fn line(&mut self, length: usize) -> Result<Option<Batch>, Malformed> {
+    fn line(&mut self, length: usize) -> Result<Option<Pipeline>, Malformed> {
         let line = self.input.get(self.at..self.at + length);
         let line = line.unwrap_or_default();
         if inline::is_http(line) {
@@ -427,21 +427,21 @@ impl Decoder {
         if words.is_empty() {
             return Ok(None);
         }
-        let mut batch = Batch {
+        let mut pipeline = Pipeline {
             ends: vec![words.len()],
-            ..Batch::default()
+            ..Pipeline::default()
         };
         let mut start = 0;
         for word in &words {
-            batch.arguments.push(start..start + word.len());
+            pipeline.arguments.push(start..start + word.len());
             start += word.len();
         }
-        batch.bytes = Bytes::from(words.concat());
-        Ok(Some(batch))
+        pipeline.bytes = Bytes::from(words.concat());
+        Ok(Some(pipeline))
     }
 
-    /// The whole commands, if there are any, with their bytes.
-    fn batch(&mut self) -> Option<Batch> {
+    /// Splits the whole commands off, if there are any, with their bytes.
+    fn split(&mut self) -> Option<Pipeline> {
         let last = self.ends.last().copied()?;
         let bytes = self.input.split_to(self.whole).freeze();
         // Those of a command that is not whole stay, and so do its bytes.
@@ -451,7 +451,7 @@ impl Decoder {
         self.arguments.truncate(last);
         self.at -= self.whole;
         self.whole = 0;
-        Some(Batch {
+        Some(Pipeline {
             bytes,
             arguments: std::mem::replace(&mut self.arguments, begun),
             ends: std::mem::take(&mut self.ends),

@@ -1,8 +1,8 @@
 //! The fuzz target for requests.
 
-use super::batch::KeptCommands;
 use super::decode::{Bounds, Decoded, Decoder, Dropped};
 use super::malformed::Malformed;
+use super::pipeline::KeptCommands;
 use redis::Value;
 
 /// What came of bytes: commands, what was dropped between them, and how they
@@ -38,19 +38,19 @@ pub(super) fn decode<'a>(
             match decoder.decode(bounds, most) {
                 Decoded::Incomplete => break,
                 Decoded::Dropped(why) => outcome.commands.push(Err(why)),
-                Decoded::Commands(batch) => {
-                    assert!((1..=most).contains(&batch.len()));
-                    for index in 0..batch.len() {
-                        let words = batch.command(index);
+                Decoded::Commands(pipeline) => {
+                    assert!((1..=most).contains(&pipeline.len()));
+                    for index in 0..pipeline.len() {
+                        let words = pipeline.command(index);
                         assert!(words.len() > 0);
                         let mut kept = KeptCommands::default();
                         kept.push(words.iter());
                         let words: Vec<_> = words.iter().map(<[u8]>::to_vec).collect();
-                        let kept = kept.into_batch();
+                        let kept = kept.into_pipeline();
                         assert!(kept.command(0).iter().eq(words.iter().map(Vec::as_slice)));
                         outcome.commands.push(Ok(words));
                     }
-                    decoder.recycle(batch);
+                    decoder.recycle(pipeline);
                 }
                 Decoded::Malformed(malformed) => {
                     outcome.malformed = Some(malformed);

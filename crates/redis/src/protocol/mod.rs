@@ -6,9 +6,9 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `decode` | from bytes, cut anywhere, to batches of commands |
+//! | `decode` | from bytes, cut anywhere, to pipelines of commands |
 //! | `lines` | where lines end that announce lengths, or that people type |
-//! | `batch` | commands as places in the bytes that they came in |
+//! | `pipeline` | commands as places in the bytes that they came in |
 //! | `inline` | commands as a person types them: words, maybe in quotes |
 //! | `malformed` | what a client sends that is no command |
 //! | `encode` | replies, in the version that a connection speaks |
@@ -16,7 +16,6 @@
 //! | `replies` | where a reply ends that another pod has written |
 //! | `number` | integers as Redis takes them |
 
-pub(crate) mod batch;
 pub(crate) mod decode;
 pub(crate) mod encode;
 #[cfg(any(test, fuzzing))]
@@ -26,4 +25,5 @@ mod lines;
 pub(crate) mod malformed;
 pub(crate) mod number;
 pub(crate) mod pieces;
+pub(crate) mod pipeline;
 pub(crate) mod replies;

@@ -1,7 +1,7 @@
 //! Commands as clients write them, in pieces: what is forwarded to another pod is
 //! never in memory a second time as a whole.
 
-use super::batch::Batch;
+use super::pipeline::Pipeline;
 use bytes::Bytes;
 
 /// Bytes after which a piece is large enough, and of a word beyond which it is a
@@ -10,7 +10,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// See the module.
 pub(crate) struct Pieces {
-    commands: Batch,
+    commands: Pipeline,
     /// The next command, and the next of its words.
     at: usize,
     word: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Of all commands.
-    pub(crate) fn of(commands: Batch) -> Pieces {
+    pub(crate) fn of(commands: Pipeline) -> Pieces {
         Pieces {
             commands,
             at: 0,
@@ -67,8 +67,8 @@ impl Iterator for Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::batch::KeptCommands;
     use crate::protocol::decode::{Bounds, Decoded, Decoder};
+    use crate::protocol::pipeline::KeptCommands;
 
     #[test]
     fn pieces_are_the_commands_and_none_is_large_but_a_word() {
@@ -78,9 +78,9 @@ mod tests {
         kept.push((0..40_000).map(|_| &b"item"[..]));
         kept.push([&long[..], &long, b"\r\n"]);
         kept.push([&b"PING"[..]]);
-        let commands = kept.into_batch();
+        let commands = kept.into_pipeline();
         let of_some = commands.of_these([2, 0, 1, 3].into_iter());
-        for commands in [commands, of_some, Batch::default()] {
+        for commands in [commands, of_some, Pipeline::default()] {
             let mut decoder = Decoder::new();
             for piece in Pieces::of(commands.clone()) {
                 assert!(
@@ -92,15 +92,15 @@ mod tests {
             }
             let mut decoded = Vec::new();
             let bounds = Bounds::of_known(1 << 20, 1 << 30);
-            while let Decoded::Commands(batch) = decoder.decode(&bounds, usize::MAX) {
+            while let Decoded::Commands(pipeline) = decoder.decode(&bounds, usize::MAX) {
                 let words = |at| {
-                    batch
+                    pipeline
                         .command(at)
                         .iter()
                         .map(<[u8]>::to_vec)
                         .collect::<Vec<_>>()
                 };
-                decoded.extend((0..batch.len()).map(words));
+                decoded.extend((0..pipeline.len()).map(words));
             }
             let words = |at| {
                 commands

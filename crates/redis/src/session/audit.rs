@@ -8,7 +8,7 @@ use crate::access::audit::{AuditOutcome, TARGET};
 use crate::commands::errors::{self, UNSUPPORTED_OPTION};
 use crate::commands::table::{Spec, Verb};
 use crate::engine::{EngineError, FilterName};
-use crate::protocol::batch::Words;
+use crate::protocol::pipeline::Words;
 use std::mem;
 
 /// Filters of a command that was refused which have lines of their own: one command

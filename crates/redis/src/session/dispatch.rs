@@ -7,8 +7,8 @@ use crate::commands::describe;
 use crate::commands::errors::{self, NO_AUTH};
 use crate::commands::items::ItemVerb;
 use crate::commands::table::{Keys, Spec, Verb, find};
-use crate::protocol::batch::{Batch, Words};
 use crate::protocol::decode::{Bounds, Dropped};
+use crate::protocol::pipeline::{Pipeline, Words};
 use crate::server::listen::polls::{Work, give_way, note_work};
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,10 @@ const MOST_BYTES: usize = 64 << 10;
 const KEYS_AT_ONCE: usize = 4096;
 
 impl Session {
-    /// Works on the commands of a batch from one on that can be worked on
+    /// Works on the commands of a pipeline from one on that can be worked on
     /// together, and says which one comes next.
-    pub(crate) async fn go_on(&mut self, batch: &Batch, from: usize) -> usize {
-        let words = batch.command(from);
+    pub(crate) async fn go_on(&mut self, pipeline: &Pipeline, from: usize) -> usize {
+        let words = pipeline.command(from);
         let spec = find(words.get(0));
         note_work(spec.map_or(Work::Unknown, |spec| Work::Command(spec.name)));
         if from == 0 {
@@ -33,16 +33,16 @@ impl Session {
         let is_free = self.is_known() && self.transaction.is_none();
         // The session that it is beside has found out that they are worked on here.
         let may_go = self.role != Role::Beside && self.service.app.cluster().is_some();
-        let mut here_to = batch.len();
+        let mut here_to = pipeline.len();
         if is_free && may_go {
-            if let Some(next) = Box::pin(self.forward(batch, from)).await {
+            if let Some(next) = Box::pin(self.forward(pipeline, from)).await {
                 return next;
             }
             here_to = self.here_to;
         }
         let works_on_items = spec.is_some_and(|spec| ItemVerb::of(spec.verb).is_some());
         if works_on_items && is_free {
-            return self.run(batch, from..here_to).await;
+            return self.run(pipeline, from..here_to).await;
         }
         let (before, started) = (self.replies.len(), Instant::now());
         let done = Box::pin(self.one(spec, words)).await;

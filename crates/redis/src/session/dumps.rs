@@ -8,8 +8,8 @@ use crate::engine::scandump::{HEADER_BYTES, Header};
 use crate::engine::{
     Adopted, EngineError, FilterInfo, FilterName, ForeignIntake, Replace, RestoreError, Slots,
 };
-use crate::protocol::batch::Words;
 use crate::protocol::number::integer;
+use crate::protocol::pipeline::Words;
 use crate::server::admission::throttle::paces;
 use crate::transfers::{Given, Load, Loading, TransferKey};
 use std::sync::Arc;

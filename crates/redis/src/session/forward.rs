@@ -8,8 +8,8 @@ use super::failure::Result;
 use super::routes::{CommandRoute, CommandRoutes, about_filters};
 use super::state::{Role, Session};
 use crate::commands::table::{Keys, Verb, find};
-use crate::protocol::batch::{Batch, KeptCommands, Words};
 use crate::protocol::pieces::Pieces;
+use crate::protocol::pipeline::{KeptCommands, Pipeline, Words};
 use crate::protocol::replies::reply_length;
 use crate::server::cluster::commands::{CommandReplies, CommandsHead, NotForwarded};
 use bytes::Bytes;
@@ -22,20 +22,20 @@ use std::time::Instant;
 const LOST: &str = "ERR the pod that leads the filter did not answer: it may have been done or not; ask for the items before it is sent again";
 
 impl Session {
-    /// Works on the commands of a batch from one on that belong together, if some of
+    /// Works on the commands of a pipeline from one on that belong together, if some of
     /// them are to be worked on elsewhere, and says which one comes next.
-    pub(super) async fn forward(&mut self, batch: &Batch, from: usize) -> Option<usize> {
+    pub(super) async fn forward(&mut self, pipeline: &Pipeline, from: usize) -> Option<usize> {
         if from < self.here_to {
             return None;
         }
-        self.here_to = batch.len();
+        self.here_to = pipeline.len();
         let app = Arc::clone(&self.service.app);
         let mut finding = CommandRoutes::new(app.cluster()?, self.engine().ok()?);
         // Each with its commands.
         let mut routes: Vec<(CommandRoute, Vec<usize>)> = Vec::new();
         let mut next = from;
-        while next < batch.len() {
-            let words = batch.command(next);
+        while next < pipeline.len() {
+            let words = pipeline.command(next);
             let is_alone = match goes(words) {
                 Goes::Nowhere => break,
                 Goes::Alone if next > from => break,
@@ -59,12 +59,12 @@ impl Session {
             self.here_to = next.max(from + 1);
             return None;
         }
-        self.work_along(batch, routes).await;
+        self.work_along(pipeline, routes).await;
         Some(next)
     }
 
     /// Has commands worked on along their routes, and writes the replies.
-    async fn work_along(&mut self, batch: &Batch, routes: Vec<(CommandRoute, Vec<usize>)>) {
+    async fn work_along(&mut self, pipeline: &Pipeline, routes: Vec<(CommandRoute, Vec<usize>)>) {
         let mut replies: Vec<(usize, bool, Result<Bytes>)> = Vec::new();
         // What is asked here comes first: changes that stand behind it may be done
         // elsewhere. All others at once.
@@ -73,10 +73,10 @@ impl Session {
         for routes in [local, others] {
             let this = &*self;
             let works = routes.into_iter().map(async |(route, commands)| {
-                let batch = batch.of_these(commands.iter().copied());
+                let some = pipeline.of_these(commands.iter().copied());
                 let worked = match &route {
-                    CommandRoute::Local | CommandRoute::Here => Ok(this.work_beside(batch).await),
-                    CommandRoute::At(address) => this.forward_to(address, Pieces::of(batch)).await,
+                    CommandRoute::Local | CommandRoute::Here => Ok(this.work_beside(some).await),
+                    CommandRoute::At(address) => this.forward_to(address, Pieces::of(some)).await,
                     CommandRoute::Nowhere(failure) => Err(failure.clone()),
                 };
                 (route.is_here(), commands, worked)
@@ -102,16 +102,16 @@ impl Session {
             }
             // What was worked on here is counted.
             if !is_here {
-                self.count(find(batch.command(at).get(0)), before);
+                self.count(find(pipeline.command(at).get(0)), before);
             }
         }
         // It is sent in any case: what was asked for may have been done.
         let _ = self.hold_reply(self.replies.len());
     }
 
-    async fn work_beside(&self, batch: Batch) -> CommandReplies {
+    async fn work_beside(&self, pipeline: Pipeline) -> CommandReplies {
         let mut beside = self.beside();
-        beside.work_through(&batch).await;
+        beside.work_through(&pipeline).await;
         CommandReplies {
             bytes: beside.replies.into_bytes().into(),
             positions: Vec::new(),
@@ -153,15 +153,15 @@ impl Session {
     }
 
     /// Has another pod do a transaction.
-    pub(super) async fn forward_transaction(&mut self, address: &str, batch: Batch) -> Result {
-        let commands = batch.len();
+    pub(super) async fn forward_transaction(&mut self, address: &str, kept: Pipeline) -> Result {
+        let commands = kept.len();
         let alone = |word: &'static [u8]| {
-            let mut kept = KeptCommands::default();
-            kept.push([word]);
-            Pieces::of(kept.into_batch())
+            let mut one = KeptCommands::default();
+            one.push([word]);
+            Pieces::of(one.into_pipeline())
         };
         let pieces = alone(b"MULTI")
-            .chain(Pieces::of(batch))
+            .chain(Pieces::of(kept))
             .chain(alone(b"EXEC"));
         let replies = self.forward_to(address, pieces).await?;
         self.note_positions(&replies.positions);
@@ -184,7 +184,7 @@ impl Session {
         (each.role, each.counts) = (self.role, false);
         (each.shown, each.is_strong) = (self.shown.clone(), self.is_strong);
         each.positions.clone_from(&self.positions);
-        each.work_through(&commands.into_batch()).await;
+        each.work_through(&commands.into_pipeline()).await;
         self.positions.append(&mut each.positions);
         self.changed.append(&mut each.changed);
         self.audited += each.audited;
@@ -217,12 +217,12 @@ impl Session {
     /// Works on commands one after another.
     pub(crate) fn work_through<'a>(
         &'a mut self,
-        batch: &'a Batch,
+        pipeline: &'a Pipeline,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
             let mut next = 0;
-            while next < batch.len() {
-                next = self.go_on(batch, next).await;
+            while next < pipeline.len() {
+                next = self.go_on(pipeline, next).await;
             }
         })
     }

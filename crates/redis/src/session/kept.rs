@@ -2,7 +2,7 @@
 
 use crate::commands::items::ItemVerb;
 use crate::commands::table::Verb;
-use crate::protocol::batch::KeptCommands;
+use crate::protocol::pipeline::KeptCommands;
 use crate::server::admission::budget::Held;
 use std::time::Instant;
 

@@ -8,7 +8,7 @@ use crate::access::Scope;
 use crate::commands::errors::excerpt;
 use crate::commands::table::{Spec, find};
 use crate::engine::{Engine, EngineError, FilterName};
-use crate::protocol::batch::{Batch, Words};
+use crate::protocol::pipeline::{Pipeline, Words};
 use crate::server::cluster::pod::Cluster;
 use crate::server::cluster::route::LEADER_PATIENCE;
 use crate::server::listen::polls::give_way;
@@ -120,15 +120,15 @@ impl Session {
     ///
     /// # Errors
     /// Several pods would have to do it, or none can.
-    pub(super) async fn transaction_route(&mut self, batch: &Batch) -> Result<Option<Arc<str>>> {
+    pub(super) async fn transaction_route(&mut self, kept: &Pipeline) -> Result<Option<Arc<str>>> {
         let app = Arc::clone(&self.service.app);
         let Some(cluster) = app.cluster() else {
             return Ok(None);
         };
         let mut routes = CommandRoutes::new(cluster, self.engine()?);
         let mut first: Option<(CommandRoute, FilterName)> = None;
-        for at in 0..batch.len() {
-            for (name, is_change) in about_filters(batch.command(at)) {
+        for at in 0..kept.len() {
+            for (name, is_change) in about_filters(kept.command(at)) {
                 let route = match routes.of(self, &name, is_change).await {
                     CommandRoute::Nowhere(failure) => return Err(failure),
                     CommandRoute::Local => continue,

@@ -13,7 +13,7 @@ use crate::commands::errors;
 use crate::commands::items::{self, ItemCommand, ItemVerb};
 use crate::commands::table::{Spec, Verb, find};
 use crate::engine::{ItemOp, ItemResult};
-use crate::protocol::batch::{Batch, Words};
+use crate::protocol::pipeline::{Pipeline, Words};
 use crate::server::listen::polls::give_way;
 use crate::timings::SLOWER_THAN;
 use bytes::Bytes;
@@ -197,13 +197,13 @@ pub(super) fn item_command(words: Words<'_>) -> Option<(&'static Spec, ItemVerb)
 }
 
 impl Session {
-    /// Works on the first of some commands of a batch that make a run, and says which
+    /// Works on the first of some commands of a pipeline that make a run, and says which
     /// one comes next.
-    pub(super) async fn run(&mut self, batch: &Batch, commands: Range<usize>) -> usize {
+    pub(super) async fn run(&mut self, pipeline: &Pipeline, range: Range<usize>) -> usize {
         let mut run = Run::default();
-        let mut next = commands.start;
-        while next < commands.end {
-            let words = batch.command(next);
+        let mut next = range.start;
+        while next < range.end {
+            let words = pipeline.command(next);
             let Some((spec, verb)) = item_command(words) else {
                 break;
             };
@@ -221,16 +221,16 @@ impl Session {
         // They may have as many items as there may be.
         give_way().await;
         let started = Instant::now();
-        let done = self.work(&run, batch.command(commands.start).bytes()).await;
+        let done = self.work(&run, pipeline.command(range.start).bytes()).await;
         let took = started.elapsed();
         if took > SLOWER_THAN {
-            let all = (commands.start..next).map(|at| batch.command(at));
+            let all = (range.start..next).map(|at| pipeline.command(at));
             if let Some(words) = all.max_by_key(|words| words.len()) {
-                let others = next - commands.start - 1;
+                let others = next - range.start - 1;
                 self.note_slow(find(words.get(0)), words, others, took);
             }
         }
-        self.answer(run, done, batch).await;
+        self.answer(run, done, pipeline).await;
         next
     }
 
@@ -330,7 +330,7 @@ impl Session {
     }
 
     /// Writes the replies to a run.
-    pub(super) async fn answer(&mut self, run: Run<'_>, done: Vec<GroupDone>, batch: &Batch) {
+    pub(super) async fn answer(&mut self, run: Run<'_>, done: Vec<GroupDone>, pipeline: &Pipeline) {
         let (mut hits, mut misses) = (0, 0);
         for (at, slot) in run.slots.into_iter().enumerate() {
             if at % ENTRIES_AT_ONCE == 0 {
@@ -348,7 +348,7 @@ impl Session {
                     (verb, reply)
                 }
                 Slot::Other(index) => {
-                    self.one_of_transaction(batch.command(index)).await;
+                    self.one_of_transaction(pipeline.command(index)).await;
                     give_way().await;
                     continue;
                 }

@@ -5,7 +5,7 @@ use super::state::{Session, wall_clock};
 use crate::commands::errors;
 use crate::commands::glob::Pattern;
 use crate::commands::table::{Spec, Verb};
-use crate::protocol::batch::Words;
+use crate::protocol::pipeline::Words;
 use crate::service::{MODULE, REDIS_VERSION};
 
 const NO_CLUSTER: &str = "ERR This instance has cluster support disabled";

@@ -13,7 +13,7 @@ use super::state::Session;
 use crate::commands::errors::{self, excerpt};
 use crate::commands::items::ItemVerb;
 use crate::commands::table::{Keys, Spec, find};
-use crate::protocol::batch::{Batch, Words};
+use crate::protocol::pipeline::{Pipeline, Words};
 use crate::server::listen::polls::give_way;
 use crate::server::principal::Principal;
 use std::collections::HashSet;
@@ -93,8 +93,8 @@ impl Session {
         if transaction.is_refused {
             return Err("EXECABORT Transaction discarded because of previous errors.".into());
         }
-        let batch = transaction.commands.into_batch();
-        let (changed, reply_bytes) = About::of(&batch).await?;
+        let kept = transaction.commands.into_pipeline();
+        let (changed, reply_bytes) = About::of(&kept).await?;
         // The rest is held when it is worked on.
         self.hold_reply(reply_bytes).map_err(|refused| {
             format!(
@@ -102,16 +102,16 @@ impl Session {
                 refused.words
             )
         })?;
-        if let Some(address) = self.transaction_route(&batch).await? {
-            return self.forward_transaction(&address, batch).await;
+        if let Some(address) = self.transaction_route(&kept).await? {
+            return self.forward_transaction(&address, kept).await;
         }
-        self.replies.array(batch.len());
+        self.replies.array(kept.len());
         let mut next = 0;
-        while next < batch.len() {
-            let end = (next..batch.len()).find(|&at| is_boundary(batch.command(at)));
-            let end = end.unwrap_or(batch.len());
+        while next < kept.len() {
+            let end = (next..kept.len()).find(|&at| is_boundary(kept.command(at)));
+            let end = end.unwrap_or(kept.len());
             if end == next {
-                self.one_of_transaction(batch.command(next)).await;
+                self.one_of_transaction(kept.command(next)).await;
                 // There may be many, and each may be done at once.
                 give_way().await;
                 next += 1;
@@ -119,15 +119,15 @@ impl Session {
             }
             let mut run = Run::of_transaction(changed);
             for at in next..end {
-                let words = batch.command(at);
+                let words = kept.command(at);
                 match item_command(words) {
                     Some((spec, verb)) => self.take(&mut run, spec, verb, words),
                     None => run.keep_place(at),
                 }
                 give_way().await;
             }
-            let done = self.work(&run, batch.command(next).bytes()).await;
-            Box::pin(self.answer(run, done, &batch)).await;
+            let done = self.work(&run, kept.command(next).bytes()).await;
+            Box::pin(self.answer(run, done, &kept)).await;
             next = end;
         }
         Ok(())
@@ -174,10 +174,10 @@ impl<'a> About<'a> {
     ///
     /// # Errors
     /// It changes several filters, or is about too many.
-    async fn of(batch: &'a Batch) -> Result<(Option<&'a [u8]>, usize)> {
+    async fn of(kept: &'a Pipeline) -> Result<(Option<&'a [u8]>, usize)> {
         let mut about = About::default();
-        for index in 0..batch.len() {
-            let words = batch.command(index);
+        for index in 0..kept.len() {
+            let words = kept.command(index);
             match item_command(words) {
                 Some((_, verb)) => about.note(words.get(1), verb)?,
                 None => {

@@ -189,10 +189,10 @@ fn a_command_for_which_there_is_no_memory_is_dropped_from_where_it_is() {
         decoder.room().extend_from_slice(rest);
         let dropped = Decoded::Dropped(Dropped::NoMemory);
         assert_eq!(decoder.decode(&BOUNDS, 10), dropped, "{cut}");
-        let Decoded::Commands(batch) = decoder.decode(&BOUNDS, 10) else {
+        let Decoded::Commands(pipeline) = decoder.decode(&BOUNDS, 10) else {
             panic!("{cut}");
         };
-        assert_eq!(batch.command(0).get(0), b"PING");
+        assert_eq!(pipeline.command(0).get(0), b"PING");
     }
 }
 
@@ -242,7 +242,7 @@ fn a_large_command_leaves_no_memory_behind() {
             decoder.room().extend_from_slice(piece);
             decoder.note_read(piece.len());
             match decoder.decode(&bounds, 10) {
-                Decoded::Commands(batch) => decoder.recycle(batch),
+                Decoded::Commands(pipeline) => decoder.recycle(pipeline),
                 Decoded::Incomplete if is_dropped => decoder.drop_command(Dropped::NoMemory),
                 _ => {}
             }

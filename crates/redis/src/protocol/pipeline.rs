@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Whole commands, in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Batch {
+pub(crate) struct Pipeline {
     pub(super) bytes: Bytes,
     /// Of all commands, one after another.
     pub(super) arguments: Vec<Range<usize>>,
@@ -13,7 +13,7 @@ pub(crate) struct Batch {
     pub(super) ends: Vec<usize>,
 }
 
-impl Batch {
+impl Pipeline {
     /// How many commands there are.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
@@ -32,10 +32,10 @@ impl Batch {
     }
 
     /// Some of its commands, by their positions: they lie in the same bytes.
-    pub(crate) fn of_these(&self, positions: impl Iterator<Item = usize>) -> Batch {
-        let mut some = Batch {
+    pub(crate) fn of_these(&self, positions: impl Iterator<Item = usize>) -> Pipeline {
+        let mut some = Pipeline {
             bytes: self.bytes.clone(),
-            ..Batch::default()
+            ..Pipeline::default()
         };
         for position in positions {
             let places = self.command(position).places;
@@ -125,8 +125,8 @@ impl KeptCommands {
     }
 
     /// All of them.
-    pub(crate) fn into_batch(self) -> Batch {
-        Batch {
+    pub(crate) fn into_pipeline(self) -> Pipeline {
+        Pipeline {
             bytes: Bytes::from(self.bytes),
             arguments: self.arguments,
             ends: self.ends,
