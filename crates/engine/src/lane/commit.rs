@@ -79,9 +79,9 @@ pub(crate) struct Lane {
     pub(crate) metrics: Arc<Metrics>,
 }
 
-/// One commit: what it changes, and the requests that it answers.
+/// What is to be committed at once: what it changes, and the requests that it answers.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct PlannedCommit {
     pub(super) answers: Vec<(Request, Outcome)>,
     /// What changes in pages, and the views that go with them.
     pub(super) encoded: Encoded,
@@ -96,13 +96,13 @@ pub(super) struct Batch {
     pub(super) side_records: Vec<SideRecordChange>,
 }
 
-impl Batch {
+impl PlannedCommit {
     /// The commit of one request about one filter that is there.
-    pub(super) fn of(request: Request, outcome: Outcome, filter: &Arc<OpenFilter>) -> Batch {
-        Batch {
+    pub(super) fn of(request: Request, outcome: Outcome, filter: &Arc<OpenFilter>) -> Self {
+        PlannedCommit {
             answers: vec![(request, outcome)],
             touched: vec![Arc::clone(filter)],
-            ..Batch::default()
+            ..PlannedCommit::default()
         }
     }
 }
@@ -144,14 +144,14 @@ impl Lane {
         let changes = &encoded.changes;
         let published = |it: &Changes| it.filter.view.load().chain.slot_bytes();
         let bytes_before: Vec<u64> = changes.iter().map(published).collect();
-        let batch = Batch {
+        let planned = PlannedCommit {
             answers,
             filter_changes: changes.iter().map(Changes::update).collect(),
             touched: changes.iter().map(|it| Arc::clone(&it.filter)).collect(),
             encoded,
-            ..Batch::default()
+            ..PlannedCommit::default()
         };
-        self.commit(batch, |changes, _| {
+        self.commit(planned, |changes, _| {
             for (change, before) in changes.iter().zip(bytes_before) {
                 let owner = change.filter.owner.as_ref();
                 self.quota.note(owner, before, published(change), None);
@@ -166,12 +166,12 @@ impl Lane {
     /// is unknown.
     pub(super) fn commit(
         &self,
-        batch: Batch,
+        planned: PlannedCommit,
         publish: impl FnOnce(&[Changes], Option<Reservation>),
     ) -> Option<Indeterminate> {
         // Of commands that are planned together those that were withdrawn are
         // gone by now.
-        if !batch
+        if !planned
             .answers
             .iter()
             .all(|(it, _)| it.progress.begin_commit())
@@ -182,19 +182,19 @@ impl Lane {
             let record = request.side_record(&outcome);
             (request, outcome, record)
         };
-        let mut answers: Vec<_> = batch.answers.into_iter().map(with_record).collect();
-        let mut side_records = batch.side_records;
+        let mut answers: Vec<_> = planned.answers.into_iter().map(with_record).collect();
+        let mut side_records = planned.side_records;
         side_records.extend(answers.iter().filter_map(|it| it.2.clone()));
-        let Encoded { changes, redo } = batch.encoded;
+        let Encoded { changes, redo } = planned.encoded;
         // An answer that says that nothing changed is kept all the same. Where other
         // pods may change filters, too, the log says whether it is still right.
         let is_shared = self.shared.is_some();
-        if !batch.filter_changes.is_empty()
+        if !planned.filter_changes.is_empty()
             || !side_records.is_empty()
             || is_shared && !answers.is_empty()
         {
             let until = || latest_deadline(answers.iter().map(|it| &it.0));
-            let written = self.write(&changes, redo, batch.filter_changes, side_records, until);
+            let written = self.write(&changes, redo, planned.filter_changes, side_records, until);
             if let Err((why, commit)) = written {
                 let Some(error) = why.error(answers.len()) else {
                     if let NotStored::TooLarge { .. } = why {
@@ -214,12 +214,12 @@ impl Lane {
                 let recorders = answers.into_iter().filter_map(answer).collect();
                 return match why {
                     NotStored::StoreFailed(cause) => {
-                        let touched = batch.touched.into_iter();
+                        let touched = planned.touched.into_iter();
                         let touched: Vec<_> = touched.map(|it| taken_back(&commit, it)).collect();
                         Some(Indeterminate {
                             cause,
-                            undo: undo(&commit, &touched, batch.created.as_ref()),
-                            created: batch.created,
+                            undo: undo(&commit, &touched, planned.created.as_ref()),
+                            created: planned.created,
                             touched,
                             _recorders: recorders,
                         })
@@ -227,7 +227,7 @@ impl Lane {
                     // The commit log has it, or may have it.
                     NotStored::NotApplied(_) | NotStored::Unsettled => {
                         if let Some(shared) = &self.shared {
-                            shared.keep(recorders, batch.touched);
+                            shared.keep(recorders, planned.touched);
                         }
                         None
                     }

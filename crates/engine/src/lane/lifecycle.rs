@@ -3,7 +3,7 @@
 
 use super::changes::{Encoded, PlannedFilter};
 use super::command::{Adopt, Command, CompactStep, Create, Outcome, PagesToStage, Replaced};
-use super::commit::{Batch, Indeterminate, Lane};
+use super::commit::{Indeterminate, Lane, PlannedCommit};
 use super::request::{Answer, Request};
 use crate::answer::FilterSizes;
 use crate::chain::meta::{Chain, FilterVersion};
@@ -42,17 +42,17 @@ impl Lane {
                 sizes,
             } if known == filter.expiry() => {
                 let described = describe(&filter, expiry, sizes);
-                let mut batch = Batch::of(request, described, &filter);
-                batch.filter_changes.push(FilterChange::Expire {
+                let mut planned = PlannedCommit::of(request, described, &filter);
+                planned.filter_changes.push(FilterChange::Expire {
                     id: filter.id,
                     before: filter.expiry(),
                     after: expiry,
                 });
-                self.commit(batch, |_, _| filter.set_expiry(expiry))
+                self.commit(planned, |_, _| filter.set_expiry(expiry))
             }
             Command::Describe { sizes } => {
                 let described = describe(&filter, filter.expiry(), sizes);
-                self.commit(Batch::of(request, described, &filter), |_, _| {})
+                self.commit(PlannedCommit::of(request, described, &filter), |_, _| {})
             }
             Command::Compact(CompactStep::Begin { share }) => {
                 self.begin_compaction(request, &filter, share)
@@ -107,15 +107,15 @@ impl Lane {
         });
         filter_changes.extend(first_expiry(&filter));
         filter_changes.extend(filter.ownership());
-        let batch = Batch {
+        let planned = PlannedCommit {
             answers: vec![(request, Outcome::Created(results, Box::new(described)))],
             encoded: made,
             filter_changes,
             touched: ended.iter().cloned().collect(),
             created: Some((create.id, create.name)),
-            ..Batch::default()
+            ..PlannedCommit::default()
         };
-        self.commit(batch, |changes, reservation| {
+        self.commit(planned, |changes, reservation| {
             self.record(stats, create.items.len(), changes);
             if let Some(ended) = ended {
                 self.forget(&ended);
@@ -140,15 +140,15 @@ impl Lane {
                 Err(refusal) => return refuse(request, Err(refusal)),
             },
         };
-        let batch = Batch {
+        let planned = PlannedCommit {
             answers: vec![(request, Outcome::Staged(id))],
             filter_changes: vec![FilterChange::Stage {
                 id,
                 pages: stage.pages,
             }],
-            ..Batch::default()
+            ..PlannedCommit::default()
         };
-        self.commit(batch, |_, _| {})
+        self.commit(planned, |_, _| {})
     }
 
     /// # Errors
@@ -166,12 +166,12 @@ impl Lane {
         if let Err(refusal) = self.is_staged(id) {
             return refuse(request, Err(refusal));
         }
-        let batch = Batch {
+        let planned = PlannedCommit {
             answers: vec![(request, Outcome::GivenUp)],
             filter_changes: vec![FilterChange::GiveUp { id }],
-            ..Batch::default()
+            ..PlannedCommit::default()
         };
-        self.commit(batch, |_, _| {
+        self.commit(planned, |_, _| {
             self.checkpointer.reclaim_soon([Garbage::Filter(id)]);
         })
     }
@@ -233,15 +233,15 @@ impl Lane {
             expiry,
             sizes: adopt.sizes,
         };
-        let batch = Batch {
+        let planned = PlannedCommit {
             answers: vec![(request, Outcome::Adopted(Box::new(described)))],
             filter_changes,
             touched: found.iter().cloned().collect(),
             created: Some((adopt.id, adopt.name)),
             side_records,
-            ..Batch::default()
+            ..PlannedCommit::default()
         };
-        self.commit(batch, |_, reservation| {
+        self.commit(planned, |_, reservation| {
             if let Some(found) = &found {
                 let bytes = found.view.load().chain.slot_bytes();
                 self.quota.note(found.owner.as_ref(), bytes, 0, None);
@@ -279,9 +279,9 @@ impl Lane {
     }
 
     fn remove(&self, request: Request, filter: &Arc<OpenFilter>) -> Option<Indeterminate> {
-        let mut batch = Batch::of(request, Outcome::Removed, filter);
-        batch.filter_changes.extend(removal(filter));
-        self.commit(batch, |_, _| self.forget(filter))
+        let mut planned = PlannedCommit::of(request, Outcome::Removed, filter);
+        planned.filter_changes.extend(removal(filter));
+        self.commit(planned, |_, _| self.forget(filter))
     }
 
     /// Forgets a filter whose removal is committed.
