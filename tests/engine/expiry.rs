@@ -7,7 +7,7 @@ use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddOptions, Clock, Created, Engine, EngineError, EngineOptions, NewFilter};
 use cuckood::store::KeyValueStore;
 use cuckood::store::format::StoredValue;
-use cuckood::store::kv::{Batch, Column, Durability};
+use cuckood::store::kv::{Column, Durability, WriteBatch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -77,7 +77,7 @@ async fn damaged_entries_and_filters_do_not_keep_others_from_ending() {
         let meta = StoredValue::FilterMeta(number(&format!("f{n}"), n + 1));
         assert!(memory.damage(&meta, 20), "filter {n}");
     }
-    let mut damaged = Batch::default();
+    let mut damaged = WriteBatch::default();
     for at_ms in 1..5u64 {
         damaged.put(Column::Due, &at_ms.to_be_bytes(), vec![1; 6]);
     }

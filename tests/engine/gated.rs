@@ -3,7 +3,7 @@
 
 use crate::memory::MemoryStore;
 use cuckood::store::kv::{
-    Batch, Caching, Change, Column, Durability, EachEntry, EachValue, Gauge, KeyRange, Reader,
+    Caching, Change, Column, Durability, EachEntry, EachValue, Gauge, KeyRange, Reader, WriteBatch,
 };
 use cuckood::store::{Condition, FrozenFile, FrozenStore, KeyValueStore, StoreError};
 use std::io::Read;
@@ -251,7 +251,7 @@ impl GatedStore {
 }
 
 /// Whether a batch is a slice of a checkpoint: images, or a shorter log.
-fn is_checkpoint(batch: &Batch) -> bool {
+fn is_checkpoint(batch: &WriteBatch) -> bool {
     batch.changes.iter().any(|change| {
         matches!(
             change,
@@ -260,7 +260,7 @@ fn is_checkpoint(batch: &Batch) -> bool {
     })
 }
 
-fn image_bytes(batch: &Batch) -> usize {
+fn image_bytes(batch: &WriteBatch) -> usize {
     let bytes = |change: &Change| match change {
         Change::Put(Column::Pages, _, image) => image.len(),
         _ => 0,
@@ -318,7 +318,7 @@ impl Reader for GatedSnapshot<'_> {
 impl KeyValueStore for GatedStore {
     /// A commit is told by its durability, a slice of a checkpoint by what it
     /// changes.
-    fn write(&self, batch: Batch, durability: Durability) -> Result<(), StoreError> {
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         if durability == Durability::Configured {
             let failing = self.shared.0.lock().unwrap().failing;
             if failing == Failing::Before {

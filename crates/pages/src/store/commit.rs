@@ -3,7 +3,7 @@
 
 use super::error::Result;
 use super::format::{self, Kind};
-use super::kv::{Batch, Column};
+use super::kv::{Column, WriteBatch};
 use super::values::{Due, Expiry, Garbage, SideRecord, SideRecordKey};
 use crate::page::{FilterId, Ordinal, PageId, Sequence};
 use serde::{Deserialize, Serialize};
@@ -131,7 +131,7 @@ impl Commit {
     ///
     /// # Errors
     /// A page that is larger than any page may be.
-    pub(super) fn append_to(&self, batch: &mut Batch) -> Result {
+    pub(super) fn append_to(&self, batch: &mut WriteBatch) -> Result {
         let log_key = format::log_key(self.sequence);
         match self.redo.is_empty() {
             true => batch.delete(Column::Log, &log_key),
@@ -153,7 +153,7 @@ impl Commit {
     }
 }
 
-fn filter_change(change: &FilterChange, batch: &mut Batch) -> Result {
+fn filter_change(change: &FilterChange, batch: &mut WriteBatch) -> Result {
     match change {
         FilterChange::Create { id, name, meta } => put_filter(*id, name, meta, batch),
         FilterChange::Update { id, meta, dropped } => {
@@ -209,7 +209,7 @@ fn filter_change(change: &FilterChange, batch: &mut Batch) -> Result {
 }
 
 /// Puts the images of pages.
-pub(super) fn put_pages(pages: &[PageImage], batch: &mut Batch) -> Result {
+pub(super) fn put_pages(pages: &[PageImage], batch: &mut WriteBatch) -> Result {
     for (id, image) in pages {
         let sealed = format::seal_page(*id, image)?;
         batch.put(Column::Pages, &format::page_key(*id), sealed);
@@ -217,18 +217,18 @@ pub(super) fn put_pages(pages: &[PageImage], batch: &mut Batch) -> Result {
     Ok(())
 }
 
-fn put_filter(id: FilterId, name: &str, meta: &[u8], batch: &mut Batch) {
+fn put_filter(id: FilterId, name: &str, meta: &[u8], batch: &mut WriteBatch) {
     batch.put_value(Kind::FilterNumber, name.as_bytes(), &id);
     batch.put_value(Kind::FilterName, &format::filter_name_key(id), &name);
     put_meta(id, meta, batch);
 }
 
-fn put_meta(id: FilterId, meta: &[u8], batch: &mut Batch) {
+fn put_meta(id: FilterId, meta: &[u8], batch: &mut WriteBatch) {
     batch.put_bytes(Kind::FilterMeta, &format::filter_meta_key(id), meta);
 }
 
 /// Removes a side record and its entry on the list of what ends.
-pub(super) fn forget_side_record(key: &SideRecordKey, record: &SideRecord, batch: &mut Batch) {
+pub(super) fn forget_side_record(key: &SideRecordKey, record: &SideRecord, batch: &mut WriteBatch) {
     batch.delete(Column::SideRecords, &format::side_record_key(key));
     batch.delete(Column::Due, &due_key_of(key, record));
 }
@@ -241,6 +241,6 @@ fn due_key_of(key: &SideRecordKey, record: &SideRecord) -> Vec<u8> {
 }
 
 /// Puts pages on the reclaim list.
-pub(super) fn put_garbage(garbage: Garbage, batch: &mut Batch) {
+pub(super) fn put_garbage(garbage: Garbage, batch: &mut WriteBatch) {
     batch.put_bytes(Kind::Reclaim, &format::reclaim_key(garbage), &[]);
 }

@@ -83,7 +83,7 @@ impl KeyRange {
     }
 }
 
-/// One change of a [`Batch`].
+/// One change of a [`WriteBatch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The key has this value.
@@ -96,12 +96,12 @@ pub enum Change {
 
 /// Changes that become visible and durable together, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Batch {
+pub struct WriteBatch {
     /// The changes.
     pub changes: Vec<Change>,
 }
 
-impl Batch {
+impl WriteBatch {
     /// Appends a [`Change::Put`].
     pub fn put(&mut self, column: Column, key: &[u8], value: Vec<u8>) {
         self.changes.push(Change::Put(column, key.to_vec(), value));
@@ -187,7 +187,7 @@ pub trait KeyValueStore: Reader + Send + Sync + 'static {
     ///
     /// # Errors
     /// The batch may or may not be there.
-    fn write(&self, batch: Batch, durability: Durability) -> Result;
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result;
 
     /// Reads all that is stored of a column, also what is deleted and whose room was not
     /// given back yet: that is read when it is given back, and a store ends where it can't

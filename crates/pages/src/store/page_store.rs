@@ -5,8 +5,8 @@ use super::commit::{self, Commit};
 use super::error::Result;
 use super::format::{self, Kind};
 use super::kv::{
-    Batch, Caching, Column, Condition, Durability, FrozenStore, Gauge, KeyRange, KeyValueStore,
-    Reader,
+    Caching, Column, Condition, Durability, FrozenStore, Gauge, KeyRange, KeyValueStore, Reader,
+    WriteBatch,
 };
 use super::pending::Pending;
 use super::snapshot::{EachRecord, NamedEnd, Snapshot, list, one, replay, value};
@@ -108,7 +108,7 @@ impl PageStore {
     /// # Errors
     /// The outcome is unknown; commit the same sequence again.
     pub fn commit(&self, commit: &Commit) -> Result {
-        self.write_commit(commit, Batch::default(), Durability::Configured)
+        self.write_commit(commit, WriteBatch::default(), Durability::Configured)
     }
 
     /// Writes one commit of a lane that several stores have, and where the lane stands
@@ -118,7 +118,7 @@ impl PageStore {
     /// # Errors
     /// The outcome is unknown; commit the same sequence again.
     pub fn commit_at(&self, commit: &Commit, lane: u32, position: &LanePosition) -> Result {
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         let key = format::lane_position_key(lane);
         batch.put_value(Kind::LanePosition, &key, position);
         let key = format::lane_past_key(lane, position.sequence);
@@ -197,7 +197,7 @@ impl PageStore {
         if lanes.is_empty() {
             return Ok(());
         }
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         for (lane, position) in lanes {
             let key = format::lane_position_key(*lane);
             batch.put_value(Kind::LanePosition, &key, position);
@@ -220,7 +220,7 @@ impl PageStore {
     /// The write failed: it may be retried.
     pub fn note_elsewhere(&self, lane: u32, position: &LanePosition) -> Result {
         let key = format::lane_elsewhere_key(lane);
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         batch.put_value(Kind::LanePosition, &key, position);
         self.write(batch, Durability::Ordered)
     }
@@ -234,13 +234,13 @@ impl PageStore {
         Ok(!self.lane_positions()?.is_empty())
     }
 
-    fn write_commit(&self, commit: &Commit, mut batch: Batch, durability: Durability) -> Result {
+    fn write_commit(&self, commit: &Commit, mut batch: WriteBatch, sync: Durability) -> Result {
         commit.append_to(&mut batch)?;
         // Before the write: a checkpoint that comes in between must not
         // believe that there is nothing to truncate.
         self.lowest_record
             .fetch_min(commit.sequence.0, Ordering::SeqCst);
-        self.write(batch, durability)
+        self.write(batch, sync)
     }
 
     /// Reads the images of `ids`, which are sorted and distinct, in one batch,
@@ -313,7 +313,7 @@ impl PageStore {
         gone: &[PageId],
         truncate_before: Sequence,
     ) -> Result {
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         for &id in gone {
             batch.delete(Column::Pages, &format::page_key(id));
         }
@@ -451,7 +451,7 @@ impl PageStore {
         let _reserving = self.reserving.lock();
         let first = next_serial(&*self.kv)?;
         let next = format::serial_after(first, count)?;
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         batch.put_value(Kind::NextSerial, format::NEXT_SERIAL_KEY, &next);
         self.write(batch, Durability::Forced)?;
         Ok(first)
@@ -470,7 +470,7 @@ impl PageStore {
     /// # Errors
     /// It may or may not be kept.
     pub fn keep_scrub_position(&self, position: Option<ScrubPosition>) -> Result {
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         match position {
             Some(it) => batch.put_value(Kind::ScrubPosition, format::SCRUB_POSITION_KEY, &it),
             None => batch.delete(Column::Info, format::SCRUB_POSITION_KEY),
@@ -486,7 +486,7 @@ impl PageStore {
     /// # Errors
     /// The pages may or may not be on the list.
     pub fn stage(&self, id: FilterId) -> Result {
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         commit::put_garbage(Garbage::Filter(id), &mut batch);
         // In the log before the pages, so it is there if one of them is.
         self.write(batch, Durability::Ordered)
@@ -544,7 +544,7 @@ impl PageStore {
         let caching = Caching::Bypass {
             read_ahead_bytes: 0,
         };
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         self.kv
             .scan(Column::Pages, &pages, caching, &mut |key, _| {
                 batch.delete(Column::Pages, key);
@@ -624,7 +624,7 @@ impl PageStore {
     /// # Errors
     /// The entry is still there.
     pub fn forget_due(&self, due: &Due) -> Result {
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         batch.delete(Column::Due, &format::due_key(due));
         self.write(batch, Durability::Ordered)
     }
@@ -661,7 +661,7 @@ impl PageStore {
         let _one_at_a_time = self.removing.lock();
         let ended = self.side_record(key)?.filter(|it| it.ends_at_ms <= now_ms);
         if let Some(record) = &ended {
-            let mut batch = Batch::default();
+            let mut batch = WriteBatch::default();
             commit::forget_side_record(key, record, &mut batch);
             self.write(batch, Durability::Ordered)?;
         }
@@ -684,7 +684,7 @@ impl PageStore {
             return Ok(Vec::new());
         }
         let _one_at_a_time = self.removing.lock();
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         let removed = due.iter().map(|(at_ms, key)| -> Result<_> {
             let record = self.side_record(key)?;
             let ended = record.filter(|it| it.ends_at_ms <= now_ms);
@@ -755,7 +755,7 @@ impl PageStore {
         self.kv.gauges()
     }
 
-    fn write(&self, batch: Batch, durability: Durability) -> Result {
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result {
         let _pending = self.pending.writes.begin();
         self.kv.write(batch, durability)
     }

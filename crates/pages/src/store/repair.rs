@@ -9,7 +9,7 @@
 
 use super::error::{Result, StoreError};
 use super::format::{self, Kind};
-use super::kv::{Batch, Caching, Column, Durability, KeyValueStore, Reader};
+use super::kv::{Caching, Column, Durability, KeyValueStore, Reader, WriteBatch};
 use super::snapshot::one;
 use super::values::{Due, Expiry, SideRecord};
 use crate::page::FilterId;
@@ -202,7 +202,7 @@ fn remove<T>(
 }
 
 fn list_what_ends(kv: &dyn KeyValueStore) -> Result {
-    let list = |due: &Due, batch: &mut Batch| {
+    let list = |due: &Due, batch: &mut WriteBatch| {
         batch.put_bytes(Kind::Due, &format::due_key(due), &[]);
     };
     change(kv, Column::Filters, &mut |key, value, batch| {
@@ -226,11 +226,11 @@ fn list_what_ends(kv: &dyn KeyValueStore) -> Result {
     })
 }
 
-type EachChange<'a> = &'a mut dyn FnMut(&[u8], &[u8], &mut Batch) -> Result;
+type EachChange<'a> = &'a mut dyn FnMut(&[u8], &[u8], &mut WriteBatch) -> Result;
 
 /// Goes through a column as it is now, and writes what is to be changed.
 fn change(kv: &dyn KeyValueStore, column: Column, each: EachChange<'_>) -> Result {
-    let (view, all, mut batch) = (kv.snapshot(), format::all_keys(), Batch::default());
+    let (view, all, mut batch) = (kv.snapshot(), format::all_keys(), WriteBatch::default());
     view.scan(column, &all, READ_AHEAD, &mut |key, value| {
         each(key, value, &mut batch)?;
         if batch.changes.len() >= CHANGES_AT_ONCE {
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
     use crate::memory::MemoryStore;
     use crate::page::Sequence;
-    use crate::store::kv::{Batch, Change};
+    use crate::store::kv::{Change, WriteBatch};
     use crate::store::{
         Commit, Expiry, FilterChange, Garbage, PageStore, SideRecord, SideRecordChange,
         SideRecordKey,
@@ -325,9 +325,8 @@ mod tests {
     }
 
     fn write(memory: &MemoryStore, change: Change) {
-        let batch = Batch {
-            changes: vec![change],
-        };
+        let changes = vec![change];
+        let batch = WriteBatch { changes };
         memory.write(batch, Durability::Ordered).unwrap();
     }
 

@@ -42,15 +42,15 @@ pub use replacement::Replacement;
 use super::disk::DiskSpace;
 use super::error::{Result, StoreError};
 use super::kv::{
-    Batch, Caching, Change, Column, Condition, Durability, EachEntry, EachValue, FrozenStore,
-    Gauge, KeyRange, KeyValueStore, Reader, WalSync,
+    Caching, Change, Column, Condition, Durability, EachEntry, EachValue, FrozenStore, Gauge,
+    KeyRange, KeyValueStore, Reader, WalSync, WriteBatch,
 };
 use directory_lock::DirectoryLock;
 use errors::{failed, one_line};
 use every::Every;
 use forced::{Forced, Keeper};
 use reading::{Snapshot, column_of, with_caching};
-use rocksdb::{DB, Options, Range, ReadOptions, ReadTier, WriteBatch, WriteOptions};
+use rocksdb::{DB, Options, Range, ReadOptions, ReadTier, WriteOptions};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -221,8 +221,8 @@ impl Reader for RocksStore {
 }
 
 impl KeyValueStore for RocksStore {
-    fn write(&self, batch: Batch, durability: Durability) -> Result {
-        let mut changes = WriteBatch::default();
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result {
+        let mut changes = rocksdb::WriteBatch::default();
         let column = |column| column_of(&self.database, column);
         for change in batch.changes {
             match change {

@@ -11,8 +11,8 @@ use cuckood_pages::page::Sequence;
 use cuckood_pages::store::StoreError;
 use cuckood_pages::store::format::StoredValue;
 use cuckood_pages::store::kv::{
-    Batch, Caching, Change, Column, Condition, Durability, EachEntry, EachValue, FrozenStore,
-    Gauge, KeyRange, KeyValueStore, Reader,
+    Caching, Change, Column, Condition, Durability, EachEntry, EachValue, FrozenStore, Gauge,
+    KeyRange, KeyValueStore, Reader, WriteBatch,
 };
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ impl MemoryStore {
         }
     }
 
-    fn apply(&self, batch: Batch) {
+    fn apply(&self, batch: WriteBatch) {
         let mut entries = self.entries.write();
         let entries = Arc::make_mut(&mut entries);
         for change in batch.changes {
@@ -221,7 +221,7 @@ impl Reader for MemoryStore {
 }
 
 impl KeyValueStore for MemoryStore {
-    fn write(&self, batch: Batch, durability: Durability) -> Result<(), StoreError> {
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         let failing = *self.failing.read();
         let failing = failing.filter(|_| durability == Durability::Ordered);
         self.has_come(Moment::Writing);

@@ -1,7 +1,7 @@
 //! A store that counts what it is asked for.
 
 use cuckood::store::kv::{
-    Batch, Caching, Change, Column, Durability, EachEntry, EachValue, Gauge, KeyRange, Reader,
+    Caching, Change, Column, Durability, EachEntry, EachValue, Gauge, KeyRange, Reader, WriteBatch,
 };
 use cuckood::store::{Condition, FrozenStore, KeyValueStore, StoreError};
 use parking_lot::Mutex;
@@ -67,7 +67,7 @@ impl Reader for MeteredStore {
 }
 
 impl KeyValueStore for MeteredStore {
-    fn write(&self, batch: Batch, durability: Durability) -> Result<(), StoreError> {
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         let mut written = Counts::default();
         for change in &batch.changes {
             match change {

@@ -3,8 +3,8 @@
 use crate::memory::MemoryStore;
 use crate::store::StoreError;
 use crate::store::kv::{
-    Batch, Caching, Column, Condition, Durability, EachEntry, EachValue, FrozenStore, Gauge,
-    KeyRange, KeyValueStore, Reader,
+    Caching, Column, Condition, Durability, EachEntry, EachValue, FrozenStore, Gauge, KeyRange,
+    KeyValueStore, Reader, WriteBatch,
 };
 use crate::tests::random::Random;
 use parking_lot::Mutex;
@@ -56,7 +56,7 @@ impl Reader for FlakyStore {
 }
 
 impl KeyValueStore for FlakyStore {
-    fn write(&self, batch: Batch, durability: Durability) -> Result<(), StoreError> {
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         let (fails, is_done) = self.failures.draw();
         if !fails || durability != Durability::Ordered {
             return self.memory.write(batch, durability);

@@ -8,7 +8,8 @@ use crate::memory::MemoryStore;
 use crate::metrics::Metrics;
 use crate::page::{FilterId, Sequence};
 use crate::store::kv::{
-    Batch, Caching, Column, Durability, EachEntry, EachValue, FrozenStore, Gauge, KeyRange, Reader,
+    Caching, Column, Durability, EachEntry, EachValue, FrozenStore, Gauge, KeyRange, Reader,
+    WriteBatch,
 };
 use crate::store::{Commit, Condition, FilterChange, KeyValueStore, PageStore, StoreError};
 use crate::{Engine, EngineOptions};
@@ -78,7 +79,7 @@ impl Reader for NoPages {
 }
 
 impl KeyValueStore for NoPages {
-    fn write(&self, batch: Batch, durability: Durability) -> Result<(), StoreError> {
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         self.inner.write(batch, durability)
     }
 

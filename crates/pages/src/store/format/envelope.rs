@@ -2,7 +2,7 @@
 
 use super::keys::{filter_in, page_in, record_name, sequence_in};
 use crate::store::error::{Result, StoreError};
-use crate::store::kv::{Batch, Column};
+use crate::store::kv::{Column, WriteBatch};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -77,7 +77,7 @@ impl Kind {
     }
 }
 
-impl Batch {
+impl WriteBatch {
     /// Puts a value under its key.
     pub(in crate::store) fn put_value(&mut self, kind: Kind, key: &[u8], value: &impl Serialize) {
         self.put(kind.column(), key, seal_value(kind, key, value));
