@@ -55,7 +55,7 @@ impl Announcing {
                 Err(_) => tracing::warn!("the brokers do not answer"),
             }
             failed = !matches!(told, Ok(Ok(())));
-            self.note_lanes();
+            self.set_lane_gauges();
             // An error means that the server stops.
             if let Ok(Err(_)) = timeout(ANNOUNCE_EVERY, stop.changed()).await {
                 break;
@@ -74,7 +74,7 @@ impl Announcing {
         self.app.metrics.cluster_pods.set(pods.len() as i64);
         let other = self.announcements.of_other_founding().await?;
         if let Some(cluster) = self.app.cluster()
-            && cluster.note_other_founding(other.clone())
+            && cluster.set_other_founding(other.clone())
             && let Some(address) = other
         {
             tracing::warn!(
@@ -83,18 +83,18 @@ impl Announcing {
             );
         }
         let now = Instant::now();
-        if let Some(level) = self.levels.note(pods.iter().map(|it| it.level), now) {
+        if let Some(level) = self.levels.update(pods.iter().map(|it| it.level), now) {
             tracing::info!(
                 level,
                 "all pods understand this feature level: records are written at it"
             );
             self.member.write_level(level);
         }
-        self.last_announced.note(&pods, now);
+        self.last_announced.update(&pods, now);
         let alive = self.last_announced.alive(now);
         let others = alive.filter(|it| it.is_ready && it.address != self.own.address);
         self.keeping
-            .note_others(others.map(PodState::holder).collect());
+            .set_others(others.map(PodState::holder).collect());
         let mut furthest = vec![0; self.own.positions.len()];
         for pod in &pods {
             if pod.address == self.own.address && pod.writer != self.own.writer {
@@ -108,7 +108,7 @@ impl Announcing {
             }
         }
         self.hear_of_others(&pods).await?;
-        self.note_unsealed();
+        self.count_unsealed();
         for (furthest, kept) in furthest.iter_mut().zip(&self.known) {
             *furthest = kept.sequence.max(*furthest);
         }
@@ -116,7 +116,7 @@ impl Announcing {
         self.start_again_if_behind(&pods, &states);
         let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();
         if let Some(cluster) = self.app.cluster() {
-            cluster.staleness().note(&own, &furthest, now);
+            cluster.staleness().update(&own, &furthest, now);
             cluster.see(pods);
         }
         for (lane, (own, furthest)) in own.iter().zip(&furthest).enumerate() {
@@ -181,7 +181,7 @@ impl Announcing {
         let Some(cluster) = self.app.cluster() else {
             return Ok(());
         };
-        if current.epoch > self.founding.epoch && cluster.note_later_epoch(current.epoch) {
+        if current.epoch > self.founding.epoch && cluster.set_later_epoch(current.epoch) {
             tracing::error!(
                 epoch = current.epoch,
                 own_epoch = self.founding.epoch,
@@ -191,14 +191,14 @@ impl Announcing {
         Ok(())
     }
 
-    /// Says whether there is something again that no pod with this cluster key has said.
-    fn note_unsealed(&mut self) {
+    /// Counts what no pod with this cluster key has said, and says whether there is more.
+    fn count_unsealed(&mut self) {
         let before = self.refused;
         self.refused = self.announcements.refused();
         let more = self.refused.saturating_sub(before);
         self.app.metrics.unsealed_entries.inc_by(more);
         if let Some(cluster) = self.app.cluster() {
-            cluster.note_unsealed(more > 0);
+            cluster.set_unsealed(more > 0);
         }
     }
 
@@ -221,7 +221,7 @@ impl Announcing {
         }
     }
 
-    fn note_lanes(&self) {
+    fn set_lane_gauges(&self) {
         let states = self.member.engine().lane_states();
         for (lane, state) in states.iter().enumerate() {
             let lane = [lane.to_string()];

@@ -189,7 +189,7 @@ fn fill(
 ) -> Result<(Chain, Pages), Failure> {
     let hasher = chain.hash_id().hasher();
     let mut pages = Pages::default();
-    pages.note_grown(&chain);
+    pages.add_sub_filters(&chain);
     let mut filling = Filling {
         expansion: chain.params().expansion(),
         chain: chain.with_expansion(0),
@@ -308,7 +308,7 @@ impl Added {
         let mut planner = Planner::on(pages, chain, &mut search);
         for items in items {
             let mut numbers = 0..;
-            let mut note = |added: Option<AddResult>| {
+            let mut check = |added: Option<AddResult>| {
                 let number = numbers.next().unwrap_or(0);
                 refused = match added {
                     Some(AddResult::Added | AddResult::Exists | AddResult::Refreshed) => return,
@@ -319,13 +319,13 @@ impl Added {
             };
             match items.values.is_empty() {
                 true => {
-                    planner.add_all(&items.hashes, mode, u64::MAX, note);
+                    planner.add_all(&items.hashes, mode, u64::MAX, check);
                 }
                 false => items
                     .hashes
                     .iter()
                     .zip(&items.values)
-                    .for_each(|(&hash, &value)| note(planner.add_value(hash, value, mode))),
+                    .for_each(|(&hash, &value)| check(planner.add_value(hash, value, mode))),
             }
         }
         let (chain, pages, _) = planner.into_parts();

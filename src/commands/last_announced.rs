@@ -13,8 +13,8 @@ const QUIET: Duration = ANNOUNCE_EVERY.saturating_mul(2);
 pub(super) struct LastAnnounced(Vec<(PodState, Instant)>);
 
 impl LastAnnounced {
-    /// Notes what is announced now.
-    pub(super) fn note(&mut self, pods: &[PodState], now: Instant) {
+    /// Takes in what is announced now.
+    pub(super) fn update(&mut self, pods: &[PodState], now: Instant) {
         let before = std::mem::take(&mut self.0);
         let known = |pod: &PodState| before.iter().find(|(it, _)| it == pod);
         let since = |pod: &PodState| known(pod).map_or(now, |(_, since)| *since);
@@ -46,7 +46,7 @@ mod tests {
         let mut last = LastAnnounced::default();
         for second in 0..6 {
             let now = start + Duration::from_secs(second);
-            last.note(&[pod("a", second), pod("dead", 0)], now);
+            last.update(&[pod("a", second), pod("dead", 0)], now);
             let alive: Vec<&str> = last.alive(now).map(|it| it.address.as_str()).collect();
             match second {
                 0..2 => assert_eq!(alive, ["a", "dead"]),
@@ -55,7 +55,7 @@ mod tests {
         }
         // It starts again.
         let now = start + Duration::from_secs(6);
-        last.note(&[pod("dead", 6)], now);
+        last.update(&[pod("dead", 6)], now);
         assert_eq!(last.alive(now).count(), 1);
     }
 }

@@ -206,7 +206,7 @@ impl Pod {
         }
         tracing::error!("{OTHER_KEY}");
         if let Some(cluster) = app.cluster() {
-            cluster.note_other_key(OTHER_KEY);
+            cluster.set_other_key(OTHER_KEY);
         }
         let founding = &self.founding;
         loop {

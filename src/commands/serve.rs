@@ -319,7 +319,7 @@ fn known_keys(
     let audit = Arc::new(ReloadAudit::default());
     tokio::spawn(watch.follow(move || {
         let reloaded = again.reload();
-        audit.note(&reloaded, again.len());
+        audit.log(&reloaded, again.len());
         reloaded?;
         known.set(again.len() as i64);
         if again.is_empty() {

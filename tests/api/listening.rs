@@ -106,7 +106,7 @@ pub(crate) fn listen() {
 #[test]
 fn what_a_server_logs_is_heard() {
     listen();
-    words::note_request(
+    words::remember_request(
         &reqwest::Url::parse("http://localhost/filters/zz-listening").unwrap(),
         &reqwest::header::HeaderMap::new(),
         None,

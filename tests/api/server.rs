@@ -230,7 +230,7 @@ impl Answer {
         let (client, request) = request.build_split();
         let request = request.unwrap();
         let body = request.body().and_then(reqwest::Body::as_bytes);
-        words::note_request(request.url(), request.headers(), body);
+        words::remember_request(request.url(), request.headers(), body);
         let answer = Answer::from(client.execute(request).await.unwrap()).await;
         words::assert_none_was_logged();
         answer

@@ -1,5 +1,5 @@
 //! What no log line may hold: items, keys of filters, API keys and keys of
-//! retries. Whatever the tests' own clients send of these is noted here, and
+//! retries. Whatever the tests' own clients send of these is kept here, and
 //! each line that a server of theirs logs is looked through for it.
 //!
 //! Of what was sent, words count that tell something: of five characters and
@@ -49,8 +49,8 @@ struct Known {
 
 static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
-/// Notes what is secret in a request that is about to be sent.
-pub(crate) fn note_request(url: &Url, headers: &HeaderMap, body: Option<&[u8]>) {
+/// Remembers what is secret in a request that is about to be sent.
+pub(crate) fn remember_request(url: &Url, headers: &HeaderMap, body: Option<&[u8]>) {
     let mut words = Vec::new();
     let mut path = url.path_segments().into_iter().flatten();
     if path.next() == Some("filters") {
@@ -72,25 +72,25 @@ pub(crate) fn note_request(url: &Url, headers: &HeaderMap, body: Option<&[u8]>) 
             Err(_) => words.extend(text.lines().map(str::to_owned)),
         }
     }
-    note(words.iter().map(String::as_str));
+    remember(words.iter().map(String::as_str));
 }
 
 /// Commands of redis that are about the server, with words of its own.
 const OWN_COMMANDS: [&[u8]; 4] = [b"CLIENT", b"COMMAND", b"CONFIG", b"INFO"];
 
-/// Notes the words of a command of redis that may be secret: all but its name and
+/// Remembers the words of a command of redis that may be secret: all but its name and
 /// its options.
-pub(crate) fn note_command<W: AsRef<[u8]>>(words: &[W]) {
+pub(crate) fn remember_command<W: AsRef<[u8]>>(words: &[W]) {
     let name = words.first().map(AsRef::as_ref).unwrap_or_default();
     if OWN_COMMANDS.contains(&name) {
         return;
     }
     let texts = words.iter().skip(1);
     let texts = texts.filter_map(|word| std::str::from_utf8(word.as_ref()).ok());
-    note(texts.filter(|word| word.bytes().any(|byte| !byte.is_ascii_uppercase())));
+    remember(texts.filter(|word| word.bytes().any(|byte| !byte.is_ascii_uppercase())));
 }
 
-fn note<'a>(words: impl Iterator<Item = &'a str>) {
+fn remember<'a>(words: impl Iterator<Item = &'a str>) {
     let mut known = KNOWN.lock().unwrap();
     for word in words.take(MOST_WORDS) {
         known.words.extend(telling(word).map(str::to_owned));
@@ -157,13 +157,13 @@ fn a_word_that_was_sent_is_found_in_a_line_and_others_are_not() {
         "Bearer cuckood_zzwordstoken".parse().unwrap(),
     );
     headers.insert("idempotency-key", "zz-words-retry".parse().unwrap());
-    note_request(
+    remember_request(
         &url,
         &headers,
         Some(br#"{"items": ["zz-words-item", 17, "abc"]}"#),
     );
-    note_request(&url, &HeaderMap::new(), Some(b"zz-words-line\n12345678\n"));
-    note_command(&["CF.ADD", "zz-words-redis", "CAPACITY", "12345678"]);
+    remember_request(&url, &HeaderMap::new(), Some(b"zz-words-line\n12345678\n"));
+    remember_command(&["CF.ADD", "zz-words-redis", "CAPACITY", "12345678"]);
     let found = |value: &str| {
         look_through("route", value);
         assert!(!take_found(value));

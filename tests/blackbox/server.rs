@@ -34,7 +34,7 @@ impl Sent for RequestBuilder {
         let (client, request) = self.build_split();
         let request = request?;
         let body = request.body().and_then(|body| body.as_bytes());
-        words::note_request(request.url(), request.headers(), body);
+        words::remember_request(request.url(), request.headers(), body);
         client.execute(request)
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn note(&mut self, fault: &str, lasted: Duration, taken: Taken) {
+    pub(crate) fn add(&mut self, fault: &str, lasted: Duration, taken: Taken) {
         self.changes += taken.changes;
         self.questions += taken.questions;
         let row = self.rows.entry(fault.to_owned()).or_default();

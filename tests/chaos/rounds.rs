@@ -53,7 +53,7 @@ fn nothing_acknowledged_is_lost_whatever_fails() {
             load.go_on(cluster);
             let taken = load.world.pauses.take();
             println!("round {round}: {taken:?}");
-            table.note(&kind.to_string(), fault.lasts, taken);
+            table.add(&kind.to_string(), fault.lasts, taken);
             cluster.wait_until_ready();
             load.check(cluster);
             load.world.pauses.take();

@@ -268,16 +268,16 @@ impl Scribe {
         self.agree(&results, &expected);
         for (item, result) in change.items.into_iter().zip(results) {
             match (change.verb, result.as_str()) {
-                (Verb::Add | Verb::AddIfAbsent, "added") => self.note_added(item),
-                (Verb::Delete, "true") => self.note_deleted(item),
-                (Verb::Delete, _) if !self.is_wild => self.note_lost(item, "not there to delete"),
+                (Verb::Add | Verb::AddIfAbsent, "added") => self.count_added(item),
+                (Verb::Delete, "true") => self.count_deleted(item),
+                (Verb::Delete, _) if !self.is_wild => self.report_lost(item, "not there to delete"),
                 _ => {}
             }
         }
         true
     }
 
-    fn note_added(&mut self, item: u64) {
+    fn count_added(&mut self, item: u64) {
         self.figures.items_added += 1;
         let copies = self.copies.entry(item).or_insert(0);
         *copies += 1;
@@ -286,7 +286,7 @@ impl Scribe {
         }
     }
 
-    fn note_deleted(&mut self, item: u64) {
+    fn count_deleted(&mut self, item: u64) {
         self.figures.items_deleted += 1;
         let Some(copies) = self.copies.get_mut(&item) else {
             // Of the wild one: another item's fingerprint went.
@@ -329,7 +329,7 @@ impl Scribe {
             let counted: u64 = count.parse().unwrap();
             self.figures.looked_for += u64::from(copies > 0);
             if counted < copies || copies > 0 && found != "true" {
-                self.note_lost(*item, &format!("counted {counted} times of {copies}"));
+                self.report_lost(*item, &format!("counted {counted} times of {copies}"));
             }
         }
     }
@@ -345,7 +345,7 @@ impl Scribe {
         assert_eq!(answers, expected, "{}", self.filter);
     }
 
-    fn note_lost(&mut self, item: u64, found: &str) {
+    fn report_lost(&mut self, item: u64, found: &str) {
         self.figures.lost += 1;
         let filter = self.filter;
         panic!("item {item} of {filter} was acknowledged and is lost: {found}");

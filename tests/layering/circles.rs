@@ -88,7 +88,7 @@ impl File {
                 "use" => {
                     let end = at + length_to_semicolon(&tokens[at..]);
                     let path: TokenStream = tokens[at + 1..end].iter().cloned().collect();
-                    file.note_use(path, &[], is_public(&tokens, at));
+                    file.read_use(path, &[], is_public(&tokens, at));
                     at = end;
                     continue;
                 }
@@ -120,7 +120,7 @@ impl File {
     }
 
     /// Takes `a::b::{c as d, e::*}` apart.
-    fn note_use(&mut self, tokens: TokenStream, before: &[String], public: bool) {
+    fn read_use(&mut self, tokens: TokenStream, before: &[String], public: bool) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut path = before.to_vec();
         let mut at = 0;
@@ -128,14 +128,14 @@ impl File {
             match &tokens[at] {
                 TokenTree::Ident(word) if word == "as" => {
                     if let Some(TokenTree::Ident(alias)) = tokens.get(at + 1) {
-                        self.note_leaf(path, alias.to_string(), public);
+                        self.add_name(path, alias.to_string(), public);
                     }
                     return;
                 }
                 TokenTree::Ident(segment) => path.push(segment.to_string()),
                 TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
                     for branch in branches(group.stream()) {
-                        self.note_use(branch, &path, public);
+                        self.read_use(branch, &path, public);
                     }
                     return;
                 }
@@ -156,11 +156,11 @@ impl File {
             path.pop();
         }
         if let Some(name) = path.last().cloned() {
-            self.note_leaf(path, name, public);
+            self.add_name(path, name, public);
         }
     }
 
-    fn note_leaf(&mut self, path: Vec<String>, name: String, public: bool) {
+    fn add_name(&mut self, path: Vec<String>, name: String, public: bool) {
         let path = resolve(path, &self.module);
         if !public {
             self.names.push(path.clone());

@@ -64,11 +64,11 @@ fn read(tokens: TokenStream, lines: &mut BTreeSet<usize>, functions: &mut Vec<us
         }
         match token {
             TokenTree::Group(group) => {
-                note(group.span_open(), lines);
-                note(group.span_close(), lines);
+                add(group.span_open(), lines);
+                add(group.span_close(), lines);
                 read(group.stream(), lines, functions);
             }
-            other => note(other.span(), lines),
+            other => add(other.span(), lines),
         }
         if let (TokenTree::Ident(keyword), Some(TokenTree::Ident(_))) = (token, tokens.get(at + 1))
             && keyword == "fn"
@@ -79,7 +79,7 @@ fn read(tokens: TokenStream, lines: &mut BTreeSet<usize>, functions: &mut Vec<us
     }
 }
 
-fn note(span: Span, lines: &mut BTreeSet<usize>) {
+fn add(span: Span, lines: &mut BTreeSet<usize>) {
     lines.extend(span.start().line..=span.end().line);
 }
 

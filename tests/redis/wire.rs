@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// A command as it is sent.
 pub(crate) fn command<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
-    words::note_command(words);
+    words::remember_command(words);
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         let word = word.as_ref();

@@ -51,8 +51,8 @@ pub struct ReloadAudit {
 }
 
 impl ReloadAudit {
-    /// Notes what came of reading the file again; `keys`: how many there are now.
-    pub fn note(&self, reloaded: &Result<KeyChanges, AccessError>, keys: usize) {
+    /// Logs what came of reading the file again; `keys`: how many there are now.
+    pub fn log(&self, reloaded: &Result<KeyChanges, AccessError>, keys: usize) {
         let mut failure = self.failure.lock();
         match reloaded {
             Ok(changes) => {

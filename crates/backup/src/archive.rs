@@ -109,7 +109,7 @@ pub(super) fn write(
                     "{name} has {found} bytes and had {bytes}"
                 )));
             }
-            content.note_sum(&mut sums, name);
+            content.append_sum(&mut sums, name);
             Ok(())
         };
         let about = About::of(id, frozen.files());
@@ -225,7 +225,7 @@ pub(super) fn read(
                 bytes = bytes.saturating_add(size);
             }
         }
-        content.note_sum(&mut sums, &name);
+        content.append_sum(&mut sums, &name);
     }
     match is_whole {
         true => Ok(()),
@@ -291,7 +291,7 @@ impl<R: Read> Summed<'_, R> {
     }
 
     /// Adds the line of this file to the list of sums.
-    fn note_sum(self, sums: &mut String, name: &str) {
+    fn append_sum(self, sums: &mut String, name: &str) {
         sums.push_str(&format!("{}  {name}\n", hex::encode(self.sum.finalize())));
     }
 }

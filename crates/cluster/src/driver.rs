@@ -91,7 +91,7 @@ impl<A: Apply> Driver<A> {
     /// done or the deadline is over: the rest is done by the next call. Blocks.
     pub fn handle(&mut self, event: Event, deadline: Instant) -> Vec<Report> {
         let mut reports = Vec::new();
-        self.note(event, &mut reports);
+        self.follow_up(event, &mut reports);
         self.work(deadline, &mut reports);
         reports
     }
@@ -110,7 +110,7 @@ impl<A: Apply> Driver<A> {
                 return;
             }
             match self.ask(&question, deadline) {
-                Some(event) => self.note(event, reports),
+                Some(event) => self.follow_up(event, reports),
                 None => {
                     self.due.push_front(question);
                     self.pause(deadline);
@@ -121,7 +121,7 @@ impl<A: Apply> Driver<A> {
 
     /// Of what follows from an event, applies and reports at once; keeps what needs the
     /// log.
-    fn note(&mut self, event: Event, reports: &mut Vec<Report>) {
+    fn follow_up(&mut self, event: Event, reports: &mut Vec<Report>) {
         for effect in self.replica.handle(event) {
             match effect {
                 Effect::Apply { position, record } => {

@@ -22,8 +22,8 @@ impl Leaders {
         Leaders((0..lanes).map(|_| RwLock::default()).collect())
     }
 
-    /// Notes who leads a lane; `None`: nobody, or nobody knows.
-    pub fn note(&self, lane: u32, leader: Option<Leader>) {
+    /// Sets who leads a lane; `None`: nobody, or nobody knows.
+    pub fn set(&self, lane: u32, leader: Option<Leader>) {
         if let Some(known) = self.0.get(lane as usize) {
             *known.write() = leader;
         }

@@ -34,7 +34,7 @@ impl LevelKeeper {
 
     /// These are the levels that all pods understand which are there. Returns the one
     /// that is to be written, if it is another than before.
-    pub fn note(&mut self, pods: impl IntoIterator<Item = u16>, now: Instant) -> Option<u16> {
+    pub fn update(&mut self, pods: impl IntoIterator<Item = u16>, now: Instant) -> Option<u16> {
         let pods = pods.into_iter().map(|it| it.max(FIRST));
         let all = pods.fold(self.reads, u16::min);
         let before = self.writes;
@@ -65,18 +65,18 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut keeper = LevelKeeper::new(3);
-        assert_eq!(keeper.note([3, 1], start), None);
-        assert_eq!(keeper.note([3, 0], after(20)), None);
+        assert_eq!(keeper.update([3, 1], start), None);
+        assert_eq!(keeper.update([3, 0], after(20)), None);
         // One of them is upgraded, and not seen for a moment.
-        assert_eq!(keeper.note([3], after(21)), None);
-        assert_eq!(keeper.note([3, 2], after(25)), None);
-        assert_eq!(keeper.note([3, 2], after(30)), None);
-        assert_eq!(keeper.note([3, 2], after(31)), Some(2));
+        assert_eq!(keeper.update([3], after(21)), None);
+        assert_eq!(keeper.update([3, 2], after(25)), None);
+        assert_eq!(keeper.update([3, 2], after(30)), None);
+        assert_eq!(keeper.update([3, 2], after(31)), Some(2));
         // Back at once, forward slowly.
-        assert_eq!(keeper.note([3, 1], after(32)), Some(1));
-        assert_eq!(keeper.note([3, 3], after(33)), None);
-        assert_eq!(keeper.note([3, 1], after(42)), None);
-        assert_eq!(keeper.note([4, 3], after(44)), None);
-        assert_eq!(keeper.note([4, 4], after(54)), Some(3));
+        assert_eq!(keeper.update([3, 1], after(32)), Some(1));
+        assert_eq!(keeper.update([3, 3], after(33)), None);
+        assert_eq!(keeper.update([3, 1], after(42)), None);
+        assert_eq!(keeper.update([4, 3], after(44)), None);
+        assert_eq!(keeper.update([4, 4], after(54)), Some(3));
     }
 }

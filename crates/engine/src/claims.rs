@@ -21,8 +21,8 @@ pub(super) struct Claim(Arc<()>);
 pub(super) struct Claims(Mutex<HashMap<FilterId, Weak<()>>>);
 
 impl Claims {
-    /// Notes whose a number is. To be called before anybody else can see it.
-    pub(super) fn note(&self, id: FilterId, claim: &Claim) {
+    /// Says whose a number is. To be called before anybody else can see it.
+    pub(super) fn insert(&self, id: FilterId, claim: &Claim) {
         let mut claims = self.0.lock();
         claims.retain(|_, claim| claim.strong_count() > 0);
         claims.insert(id, Arc::downgrade(&claim.0));
@@ -42,13 +42,13 @@ mod tests {
     #[test]
     fn a_number_is_claimed_until_the_last_holder_is_gone() {
         let (claims, claim) = (Claims::default(), Claim::default());
-        claims.note(FilterId(3), &claim);
+        claims.insert(FilterId(3), &claim);
         let second = claim.clone();
         drop(claim);
         assert!(claims.has(FilterId(3)) && !claims.has(FilterId(4)));
         drop(second);
         assert!(!claims.has(FilterId(3)));
-        claims.note(FilterId(4), &Claim::default());
+        claims.insert(FilterId(4), &Claim::default());
         assert!(!claims.has(FilterId(4)));
         assert_eq!(claims.0.lock().len(), 1);
     }

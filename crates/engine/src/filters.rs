@@ -187,9 +187,9 @@ impl OpenFilter {
         FutileSearches::before_next(self.futile_searches.load(Ordering::Relaxed))
     }
 
-    /// Notes how the searches ended of what is committed. A plan that comes to
+    /// Sets how the searches ended of what is committed. A plan that comes to
     /// nothing says nothing: what it added or deleted before is not there.
-    pub(super) fn note_searches(&self, futile: FutileSearches) {
+    pub(super) fn set_futile_searches(&self, futile: FutileSearches) {
         self.futile_searches
             .store(futile.count(), Ordering::Relaxed);
     }

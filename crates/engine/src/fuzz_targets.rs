@@ -110,7 +110,7 @@ fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         committed_lines: 300,
         ..ImportProgress::default()
     };
-    progress.note_bad(17, super::BadLine::NotJson);
+    progress.count_bad(17, super::BadLine::NotJson);
     seed("notes", "progress", progress.encode());
     seed("notes", "name", b"shop:coupons-2026_11.~".to_vec());
     let mut counters = Counters::default();

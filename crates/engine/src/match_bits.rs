@@ -23,8 +23,8 @@ impl MatchBitSet {
         }
     }
 
-    /// Notes that an item is in a filter.
-    pub fn note(&mut self, item: usize, filter: usize) {
+    /// Says that an item is in a filter.
+    pub fn set(&mut self, item: usize, filter: usize) {
         if item >= self.items || filter >= self.filters {
             return;
         }
@@ -102,7 +102,7 @@ mod tests {
             let mut table = MatchBitSet::none(items, filters);
             let mut model = vec![BTreeSet::new(); items];
             for (item, filter) in noted {
-                table.note(item, filter);
+                table.set(item, filter);
                 if item < items && filter < filters {
                     model[item].insert(filter);
                 }

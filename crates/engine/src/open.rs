@@ -556,12 +556,12 @@ fn kept(
     let imports = of("imports_kept", options.max_imports);
     let totals = store.side_record_totals()?;
     for (owner, of_key) in &totals.of_keys {
-        answers.note(Some(owner), 0, of_key.retry_bytes);
-        imports.note(Some(owner), 0, of_key.imports);
+        answers.adjust(Some(owner), 0, of_key.retry_bytes);
+        imports.adjust(Some(owner), 0, of_key.imports);
     }
     // The rest is nobody's.
-    answers.note(None, answers.held(), totals.retry_bytes);
-    imports.note(None, imports.held(), totals.imports);
+    answers.adjust(None, answers.held(), totals.retry_bytes);
+    imports.adjust(None, imports.held(), totals.imports);
     let writes = IdempotentWrites::new(
         Arc::clone(store),
         Arc::clone(work),

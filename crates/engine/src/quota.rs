@@ -124,7 +124,7 @@ impl Quota {
             for filter in &filters {
                 let owner = filter.owner.as_deref().map(Arc::from);
                 let bytes = decode(filter.id, &filter.meta)?.slot_bytes();
-                quota.note(owner.as_ref(), 0, bytes, None);
+                quota.adjust(owner.as_ref(), 0, bytes, None);
             }
             match filters.last() {
                 Some(last) => after = Some(last.name.clone()),
@@ -202,9 +202,9 @@ impl Quota {
         self.max_bytes.is_some() || self.max_filters.is_some() || self.of_keys.is_some()
     }
 
-    /// Notes that a filter of this key takes so many bytes instead of so many; 0
+    /// Has a filter of this key take so many bytes instead of so many; 0
     /// is no filter. `reservation` is what it was promised.
-    pub(super) fn note(
+    pub(super) fn adjust(
         &self,
         owner: Option<&Arc<str>>,
         before: u64,
@@ -214,10 +214,10 @@ impl Quota {
         if !self.is_bounded() {
             return;
         }
-        if let (Some(keys), Some(owner)) = (&self.of_keys, owner) {
+        if let (Some(keys), owner @ Some(_)) = (&self.of_keys, owner) {
             let one = |bytes: u64| u64::from(bytes > 0);
-            keys.bytes.held.note(Some(owner), before, after);
-            keys.filters.held.note(Some(owner), one(before), one(after));
+            keys.bytes.held.adjust(owner, before, after);
+            keys.filters.held.adjust(owner, one(before), one(after));
         }
         let mut used = self.used.lock();
         // At once, so that it is never seen counted twice, or not at all.
@@ -262,7 +262,7 @@ mod tests {
             Err(EngineError::TooManyFiltersInAll { bound: 2 })
         ));
         drop(second);
-        quota.note(None, 0, 600, first);
+        quota.adjust(None, 0, 600, first);
         assert_eq!(
             *quota.used.lock(),
             Used {
@@ -273,8 +273,8 @@ mod tests {
         // One that takes another's place is none more.
         let grown = quota.take(None, 400, 0).unwrap();
         assert!(quota.take(None, 1, 1).is_err());
-        quota.note(None, 600, 1000, grown);
-        quota.note(None, 1000, 0, None);
+        quota.adjust(None, 600, 1000, grown);
+        quota.adjust(None, 1000, 0, None);
         assert_eq!(*quota.used.lock(), Used::default());
     }
 
@@ -282,7 +282,7 @@ mod tests {
     fn without_a_bound_nothing_is_promised() {
         let quota = quota(None, None);
         assert!(quota.take(None, u64::MAX, 1).unwrap().is_none());
-        quota.note(None, 0, 5, None);
+        quota.adjust(None, 0, 5, None);
         assert_eq!(*quota.used.lock(), Used::default());
     }
 }

@@ -45,7 +45,7 @@ impl Recovery<'_> {
         self.store.replay(&mut |sequence, record| {
             redo::check(record).map_err(|error| error.in_record(sequence))?;
             recovered.records += 1;
-            self.checkpointer.note_logged(sequence, record.len() as u64);
+            self.checkpointer.add_logged(sequence, record.len() as u64);
             self.checkpointer.continue_after(sequence);
             let mut writes = Vec::new();
             for write in RedoReader::new(record) {

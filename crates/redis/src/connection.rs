@@ -123,7 +123,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                 first = Instant::now() + self.clocks.first;
             }
             if is_known && !was_known {
-                place.note_key();
+                place.keep();
             }
             was_known = is_known;
             // Who says who it is may send more behind that at once.
@@ -248,12 +248,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
         match read {
             Some(Ok(0) | Err(_)) => Err(Silent),
             Some(Ok(bytes)) => {
-                self.decoder.note_read(bytes);
+                self.decoder.adapt_to_read(bytes);
                 self.bytes_in.inc_by(bytes as u64);
                 Ok(true)
             }
             None => {
-                self.service.note_refused(Refused::Timeout);
+                self.service.count_refused(Refused::Timeout);
                 Err(Silent)
             }
         }
@@ -294,7 +294,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
             self.stream.flush().await
         };
         let Ok(written) = timeout(self.clocks.write_of(length), writing).await else {
-            self.service.note_refused(Refused::Timeout);
+            self.service.count_refused(Refused::Timeout);
             return Err(Silent);
         };
         written.map_err(|_| Silent)?;
@@ -307,12 +307,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
     /// said that a browser could take for an answer.
     async fn refuse(&mut self, malformed: Malformed, peer: SocketAddr) -> Result<(), Silent> {
         if malformed == Malformed::Foreign {
-            self.service.note_foreign(peer);
+            self.service.count_foreign(peer);
             // What came before was a client of this protocol.
             let _ = self.flush().await;
             return Err(Silent);
         }
-        self.service.note_refused(Refused::Protocol);
+        self.service.count_refused(Refused::Protocol);
         let words = format!("ERR Protocol error: {malformed}");
         self.session.replies.error(&words);
         self.flush().await

@@ -120,7 +120,7 @@ impl Listener {
     fn take(&self, stream: TcpStream, peer: SocketAddr) {
         let metrics = &self.service.app.metrics;
         let Some(place) = self.places.try_take(peer.ip()) else {
-            self.service.note_refused(Refused::Connections);
+            self.service.count_refused(Refused::Connections);
             if let Some(turned) = self.places.turn_away() {
                 let (tls, metrics) = (self.tls.clone(), Arc::clone(metrics));
                 tokio::spawn(turned.within(turn_away(stream, tls, metrics)));

@@ -156,16 +156,16 @@ impl Service {
         }
     }
 
-    /// Notes how long a run took.
+    /// Observes how long a run took.
     #[inline]
-    pub(crate) fn note_run(&self, is_change: bool, took: Duration) {
+    pub(crate) fn observe_run(&self, is_change: bool, took: Duration) {
         let [questions, changes] = &self.runs;
         let runs = if is_change { changes } else { questions };
         runs.observe(took.as_secs_f64());
     }
 
-    /// Notes how many questions were about filters that are there, and about others.
-    pub(crate) fn note_found(&self, hits: u64, misses: u64) {
+    /// Counts how many questions were about filters that are there, and about others.
+    pub(crate) fn count_found(&self, hits: u64, misses: u64) {
         for (counter, count) in self.found.iter().zip([hits, misses]) {
             if count > 0 {
                 counter.fetch_add(count, Ordering::Relaxed);
@@ -196,15 +196,15 @@ impl Service {
     }
 
     /// Counts a refusal.
-    pub(crate) fn note_refused(&self, why: Refused) {
+    pub(crate) fn count_refused(&self, why: Refused) {
         if let Some(counter) = self.refused.get(why as usize) {
             counter.inc();
         }
     }
 
     /// Counts another protocol, and says so once a minute.
-    pub(crate) fn note_foreign(&self, peer: SocketAddr) {
-        self.note_refused(Refused::Foreign);
+    pub(crate) fn count_foreign(&self, peer: SocketAddr) {
+        self.count_refused(Refused::Foreign);
         let mut last = self.last_foreign.lock();
         let is_due = last.is_none_or(|last| last.elapsed() > Duration::from_secs(60));
         if is_due {
@@ -371,11 +371,11 @@ impl ClientInfo {
         self.texts.lock().user.as_deref() == Some(user)
     }
 
-    pub(crate) fn note_user(&self, user: &str) {
+    pub(crate) fn set_user(&self, user: &str) {
         self.texts.lock().user = Some(user.to_owned());
     }
 
-    pub(crate) fn note_version(&self, version: u8) {
+    pub(crate) fn set_version(&self, version: u8) {
         self.version.store(version, Ordering::Relaxed);
     }
 

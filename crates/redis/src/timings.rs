@@ -159,9 +159,9 @@ impl Timings {
         }
     }
 
-    /// Notes commands of one kind, each of which took so long.
+    /// Observes commands of one kind, each of which took so long.
     #[inline]
-    pub(crate) fn note(&self, verb: Verb, count: u64, each: Duration) {
+    pub(crate) fn observe(&self, verb: Verb, count: u64, each: Duration) {
         let Some(of_verb) = self.of_verbs.get(verb as usize) else {
             return;
         };
@@ -174,8 +174,8 @@ impl Timings {
         }
     }
 
-    /// Notes the error with which a command ended.
-    pub(crate) fn note_error(&self, verb: Verb, reply: &[u8]) {
+    /// Counts the error with which a command ended.
+    pub(crate) fn count_error(&self, verb: Verb, reply: &[u8]) {
         if let Some(of_verb) = self.of_verbs.get(verb as usize) {
             let errors = match is_rejection(reply) {
                 true => &of_verb.rejected,
@@ -207,7 +207,7 @@ impl Timings {
     }
 
     /// Remembers a slow command; its number is chosen here.
-    pub(crate) fn note_slow(&self, command: SlowCommand) {
+    pub(crate) fn remember_slow(&self, command: SlowCommand) {
         let (at, millis) = (command.at, command.micros / 1000);
         let mut slow = self.slow.lock();
         slow.most_millis = slow.most_millis.max(millis);
@@ -311,13 +311,13 @@ mod tests {
     fn slow_commands_are_bounded_in_number_and_in_bytes() {
         let timings = Timings::new();
         for number in 0..300 {
-            timings.note_slow(slow(b"w"));
+            timings.remember_slow(slow(b"w"));
             let all = timings.slow(|_| true);
             assert_eq!(all.len(), (number + 1).min(MOST_SLOW));
             assert!(all.is_sorted_by(|one, before| one.id > before.id));
         }
         for _ in 0..300 {
-            timings.note_slow(slow(&[0; 10_000]));
+            timings.remember_slow(slow(&[0; 10_000]));
             let bytes: usize = timings.slow(|_| true).iter().map(|it| it.bytes()).sum();
             assert!(bytes <= MOST_SLOW_BYTES);
         }
@@ -337,13 +337,13 @@ mod tests {
         };
         let held = |user: &str| timings.slow(|it| it.user == user);
         for _ in 0..3 {
-            timings.note_slow(of("modest", b"m"));
+            timings.remember_slow(of("modest", b"m"));
         }
         let first = held("modest");
         // By their number, then by their bytes.
         for length in [1, 10_000] {
             for _ in 0..300 {
-                timings.note_slow(of("greedy", &vec![b'g'; length]));
+                timings.remember_slow(of("greedy", &vec![b'g'; length]));
                 let kept = held("modest");
                 assert!(
                     kept.iter()
@@ -356,7 +356,7 @@ mod tests {
         }
         // Nor is it pushed out by others, but by the part that they may have.
         for _ in 0..300 {
-            timings.note_slow(of("third", b"t"));
+            timings.remember_slow(of("third", b"t"));
         }
         assert_eq!(held("modest").len(), 3);
         assert!(held("greedy").len() > 10 && held("third").len() > 10);
@@ -414,9 +414,9 @@ mod tests {
         assert_eq!(timings.times(Verb::CfAdd), None);
         let micros = Duration::from_micros;
         for (count, each) in [(3, 0), (1, 1), (1, 2), (10, 3), (1, 4), (1, 1_000_000)] {
-            timings.note(Verb::CfAdd, count, micros(each));
+            timings.observe(Verb::CfAdd, count, micros(each));
         }
-        timings.note(Verb::CfAdd, 1, Duration::from_secs(100_000));
+        timings.observe(Verb::CfAdd, 1, Duration::from_secs(100_000));
         let times = timings.times(Verb::CfAdd).unwrap();
         assert_eq!((times.calls, times.micros), (18, 100_001_000_037));
         let up_to = [(1, 4), (2, 5), (4, 16), (1 << 20, 17), (1 << 31, 18)];

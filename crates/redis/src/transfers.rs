@@ -77,7 +77,7 @@ pub(crate) struct Load {
 
 impl Transfers {
     /// Remembers what is handed out.
-    pub(crate) fn note_dump(&self, key: TransferKey, given: Given) {
+    pub(crate) fn remember_dump(&self, key: TransferKey, given: Given) {
         self.dumps.lock().insert(key, (given, Instant::now()));
     }
 

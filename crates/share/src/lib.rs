@@ -281,9 +281,9 @@ impl<H: Holder> Resource<H> {
         waiting
     }
 
-    /// Notes that a holder holds so much instead of so much, whatever the bounds
+    /// Has a holder hold so much instead of so much, whatever the bounds
     /// say: what is there already, and grows or shrinks.
-    pub fn note(&self, holder: Option<&H>, before: u64, after: u64) {
+    pub fn adjust(&self, holder: Option<&H>, before: u64, after: u64) {
         let holder = holder.cloned();
         let mut state = self.0.state.lock();
         state.add(&holder, after);

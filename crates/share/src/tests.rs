@@ -111,13 +111,13 @@ fn a_holder_may_have_a_bound_of_its_own() {
 #[test]
 fn what_is_noted_counts_whatever_the_bound() {
     let resource = of(10, 50, Kind::Kept);
-    resource.note(Some(&"a"), 0, 25);
+    resource.adjust(Some(&"a"), 0, 25);
     assert!(resource.try_take(None, 1).is_err());
-    resource.note(Some(&"a"), 25, 4);
+    resource.adjust(Some(&"a"), 25, 4);
     assert_eq!(resource.held_by(&"a"), 4);
     assert_eq!(take_all(&resource, &rival("a")).len(), 1);
     assert_eq!(take_all(&resource, &rival("b")).len(), 3);
-    resource.note(Some(&"a"), 4, 0);
+    resource.adjust(Some(&"a"), 4, 0);
     assert_eq!(resource.held(), 0);
 }
 

@@ -261,7 +261,7 @@ impl SealedBucket {
         let asked = Instant::now();
         let info = self.unsealed.stream.get_info().await;
         let info = info.map_err(JetStreamError::while_doing("looking at the bucket"))?;
-        self.seals.note(info.state.last_sequence, asked);
+        self.seals.update(info.state.last_sequence, asked);
         Ok(())
     }
 
@@ -330,7 +330,7 @@ impl SealedBucket {
         let put = self.unsealed.put(key, sealed, ttl, expected).await;
         let put = put.map_err(JetStreamError::while_doing(DOING))?;
         if let Put::Stored(revision) = put {
-            self.seals.note(revision, asked);
+            self.seals.update(revision, asked);
         }
         Ok(put)
     }
@@ -342,7 +342,7 @@ impl SealedBucket {
     pub(super) async fn keys(&self, start: &str, doing: &'static str) -> Result<Vec<String>> {
         let asked = Instant::now();
         let (keys, newest) = self.unsealed.keys(start, doing).await?;
-        self.seals.note(newest, asked);
+        self.seals.update(newest, asked);
         Ok(keys)
     }
 

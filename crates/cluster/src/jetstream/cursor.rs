@@ -99,8 +99,8 @@ impl Cursor {
         self.heard_at.elapsed() > SILENCE
     }
 
-    /// Says that the log was asked whether there is more.
-    pub(super) fn note_asked(&mut self) {
+    /// Ends the silence: the log was asked whether there is more.
+    pub(super) fn end_silence(&mut self) {
         self.heard_at = Instant::now();
     }
 

@@ -60,8 +60,8 @@ impl LeaseKeeping {
         })
     }
 
-    /// Notes which other pods are there and may lead lanes.
-    pub fn note_others(&self, others: Vec<Holder>) {
+    /// Sets which other pods are there and may lead lanes.
+    pub fn set_others(&self, others: Vec<Holder>) {
         *self.others.lock() = others;
     }
 
@@ -89,7 +89,7 @@ impl LeaseKeeping {
         // What is the own is known better here.
         if !is_own && self.leaders.of(lane) != Some(Leader::Own) {
             let leader = holder.map(|it| Leader::At(it.address.into()));
-            self.leaders.note(lane, leader);
+            self.leaders.set(lane, leader);
         }
         if let Some(changed) = self.changed.get(lane as usize) {
             changed.notify_one();
@@ -153,7 +153,7 @@ impl LeaseKeeping {
                 // Nobody said whose it is, in words or by silence: whoever had it has
                 // it no more.
                 if lease.heard.elapsed() > self.ttl {
-                    self.leaders.note(lease.lane, None);
+                    self.leaders.set(lease.lane, None);
                 }
                 lease.keeper.asked(now, taken.unwrap_or_default());
             }
@@ -205,7 +205,7 @@ impl LeaseKeeping {
 
     async fn hand_over(&self, lease: &mut KeptLease, kept: &impl KeptLane, to: &Holder) {
         // Changes that come from here on wait until somebody leads.
-        self.leaders.note(lease.lane, None);
+        self.leaders.set(lease.lane, None);
         sleep(RUN_DOWN).await;
         tracing::info!(
             lane = lease.lane,
@@ -234,7 +234,7 @@ impl LeaseKeeping {
                     // Changes may go there and wait. And the next lane is perhaps for
                     // another pod.
                     let leader = Leader::At(to.address.as_str().into());
-                    self.leaders.note(lease.lane, Some(leader));
+                    self.leaders.set(lease.lane, Some(leader));
                     self.leases.hand_over(lease.lane, revision, to).await;
                 }
                 None => drop(self.leases.give_back(lease.lane, revision).await),
@@ -264,7 +264,7 @@ impl LeaseKeeping {
         *heard = Instant::now();
         let others = holder.as_ref().filter(|it| !self.leases.is_own(it));
         let leader = others.map(|it| Leader::At(it.address.as_str().into()));
-        self.leaders.note(lane, leader);
+        self.leaders.set(lane, leader);
         Ok(holder)
     }
 
@@ -279,7 +279,7 @@ impl LeaseKeeping {
             _ => {}
         }
         let leader = held.map(|_| Leader::Own);
-        self.leaders.note(lease.lane, leader);
+        self.leaders.set(lease.lane, leader);
         lease.told = held;
         kept.tell(Event::Lease(held));
     }

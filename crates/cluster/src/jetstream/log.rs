@@ -220,7 +220,7 @@ impl JetStreamLog {
         // Nothing has come for so long that it is asked whether nothing was to come.
         if read.as_ref().is_ok_and(Vec::is_empty) && open.is_silent() {
             let newest = self.ask_newest(lane).await?;
-            open.note_asked();
+            open.end_silence();
             if newest > after {
                 read = Err("the records that there are do not come".into());
             }

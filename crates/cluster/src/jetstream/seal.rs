@@ -104,9 +104,9 @@ impl Seals {
         self.0.news.load(Ordering::Relaxed)
     }
 
-    /// Notes the newest revision of the bucket, which was asked for at a moment.
-    pub(super) fn note(&self, newest: u64, asked: Instant) {
-        self.0.seen.lock().note(newest, asked, Instant::now());
+    /// Takes in the newest revision of the bucket, which was asked for at a moment.
+    pub(super) fn update(&self, newest: u64, asked: Instant) {
+        self.0.seen.lock().update(newest, asked, Instant::now());
     }
 
     /// Whether a writer has to look for the newest revision before it writes.
@@ -182,7 +182,7 @@ fn parts<'a>(key: &'a str, behind: &'a [u8; 8], said: &'a RawValue) -> [&'a [u8]
 }
 
 impl Seen {
-    fn note(&mut self, newest: u64, asked: Instant, now: Instant) {
+    fn update(&mut self, newest: u64, asked: Instant, now: Instant) {
         let lost = self.newest.is_none_or(|it| newest < it);
         // An answer that was under way meanwhile says nothing.
         if self.newest.is_some() && lost && self.told.is_some_and(|it| asked < it) {
@@ -236,7 +236,7 @@ mod tests {
     fn what_is_sealed_is_believed_under_its_key_and_as_it_is_alone() {
         let (own, other) = (seals("own"), seals("other"));
         let now = Instant::now();
-        own.note(40, now);
+        own.update(40, now);
         let sealed = own.close("lease.1.0", &"said").unwrap();
         let found = own.open("lease.1.0", 41, &sealed).unwrap();
         assert!(found.is_fresh);
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!((own.refused(), own.news()), (8, 8));
         // What was there before is none.
         assert!(other.open("lease.1.0", 41, &sealed).is_none());
-        other.note(50, now);
+        other.update(50, now);
         let (refused, news) = (other.refused(), other.news());
         assert!(other.open("lease.1.0", 50, &sealed).is_none());
         assert_eq!((other.refused(), other.news()), (refused + 1, news));
@@ -269,12 +269,12 @@ mod tests {
     fn a_copy_of_the_past_is_told_from_what_is_said_now() {
         let start = Instant::now();
         let mut seen = Seen::default();
-        seen.note(5_000, start, start);
+        seen.update(5_000, start, start);
         // At first what was just written, and nothing from long ago.
         assert_eq!(seen.believed_since(start), 5_000 - AT_FIRST);
         for second in 1..=60 {
             let now = at(start, second);
-            seen.note(5_000 + second * 10, now, now);
+            seen.update(5_000 + second * 10, now, now);
             let believed = seen.believed_since(now);
             match second {
                 0..10 => assert_eq!(believed, 5_000 - AT_FIRST),
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn nothing_is_from_before_what_was_written_after_it() {
         let own = seals("own");
-        own.note(40, Instant::now());
+        own.update(40, Instant::now());
         let sealed = own.close("lease.1.0", &"said").unwrap();
         for (revision, is_fresh) in [(39, false), (40, false), (41, true), (50, true)] {
             let found = own.open("lease.1.0", revision, &sealed).unwrap();
@@ -313,12 +313,12 @@ mod tests {
         let mut seen = Seen::default();
         for second in 0..30 {
             let now = at(start, second);
-            seen.note(9_000 + second, now, now);
+            seen.update(9_000 + second, now, now);
         }
         // An answer that was under way is no such bucket.
-        seen.note(9_028, at(start, 28), at(start, 30));
+        seen.update(9_028, at(start, 28), at(start, 30));
         assert_eq!(seen.newest, Some(9_029));
-        seen.note(3, at(start, 31), at(start, 31));
+        seen.update(3, at(start, 31), at(start, 31));
         assert_eq!(seen.newest, Some(3));
         assert_eq!(seen.believed_since(at(start, 31)), 0);
     }

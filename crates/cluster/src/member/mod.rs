@@ -146,7 +146,7 @@ impl Member {
         if is_awaited && matches!(event, Event::Acknowledged(_)) {
             return Ok(());
         }
-        store.note_elsewhere(lane, &self.membership.to_store(position))
+        store.put_lane_elsewhere(lane, &self.membership.to_store(position))
     }
 }
 

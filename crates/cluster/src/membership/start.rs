@@ -135,7 +135,7 @@ impl Membership {
             }
             let nothing = |lane| (lane, self.to_store(self.lane(lane).origin()));
             stored = (0..self.lanes).map(nothing).collect();
-            store.note_lanes(&stored)?;
+            store.put_lane_positions(&stored)?;
         }
         if stored.iter().any(|(_, it)| it.founding != self.founding) {
             return Err(JoinError::OtherCluster);

@@ -159,7 +159,7 @@ impl IdempotentWrites {
     }
 
     /// What a commit records that has a filter become another, so that answers about it
-    /// hold, and room for that until it is [`noted`](Self::noted).
+    /// hold, and room for that until that is [counted](Self::adjust).
     ///
     /// # Errors
     /// [`EngineError::RetriesFull`], or this key has its share.
@@ -211,7 +211,7 @@ impl IdempotentWrites {
         match self.store.side_record(key)? {
             Some(record) if record.ends_at_ms <= now_ms => {
                 if let Some(record) = self.store.forget_ended(key, now_ms)? {
-                    self.note_removed(&record);
+                    self.let_go(&record);
                 }
                 Ok(None)
             }
@@ -240,7 +240,7 @@ impl IdempotentWrites {
         let mut damaged = Vec::new();
         for removed in self.store.forget_all_ended(&due, now_ms)? {
             match removed {
-                Ok(Some(record)) => self.note_removed(&record),
+                Ok(Some(record)) => self.let_go(&record),
                 Ok(None) => {}
                 Err(error) => damaged.push(error),
             }
@@ -275,21 +275,21 @@ impl IdempotentWrites {
         Ok(taken)
     }
 
-    /// Notes that a commit, of this pod or another, keeps an answer, or what has answers
-    /// hold: it counts as it is, whatever was reserved for it.
-    pub(crate) fn noted(&self, change: &SideRecordChange) {
+    /// Counts what a commit, of this pod or another, keeps: an answer, or what has answers
+    /// hold. It counts as it is, whatever was reserved for it.
+    pub(crate) fn adjust(&self, change: &SideRecordChange) {
         if let Some(record) = &change.before {
-            self.note_removed(record);
+            self.let_go(record);
         }
         if let Some(record) = &change.after {
-            self.bytes.note(record.owner.as_ref(), 0, record.bytes());
+            self.bytes.adjust(record.owner.as_ref(), 0, record.bytes());
             self.ends.add(record);
             self.show();
         }
     }
 
-    fn note_removed(&self, record: &SideRecord) {
-        self.bytes.note(record.owner.as_ref(), record.bytes(), 0);
+    fn let_go(&self, record: &SideRecord) {
+        self.bytes.adjust(record.owner.as_ref(), record.bytes(), 0);
         self.ends.remove(record);
         self.show();
     }
@@ -379,7 +379,7 @@ impl SideRecorder {
     /// Says that the record is committed.
     pub(crate) fn committed(&self, record: &SideRecordChange) {
         match self {
-            SideRecorder::Response(guard) => guard.in_flight.writes.noted(record),
+            SideRecorder::Response(guard) => guard.in_flight.writes.adjust(record),
             SideRecorder::Progress(step) => step.committed(),
         }
     }

@@ -73,18 +73,18 @@ impl Imports {
         // ended.
         let ended = self.store.forget_ended(key, now_ms)?;
         if let Some(record) = &ended {
-            self.kept.note(record.owner.as_ref(), 1, 0);
+            self.kept.adjust(record.owner.as_ref(), 1, 0);
         }
         Ok(ended.is_some())
     }
 
-    /// Notes that another pod has recorded progress.
-    pub(crate) fn noted(&self, change: &SideRecordChange) {
+    /// Counts progress that another pod has recorded.
+    pub(crate) fn adjust(&self, change: &SideRecordChange) {
         if let Some(record) = &change.before {
-            self.kept.note(record.owner.as_ref(), 1, 0);
+            self.kept.adjust(record.owner.as_ref(), 1, 0);
         }
         if let Some(record) = &change.after {
-            self.kept.note(record.owner.as_ref(), 0, 1);
+            self.kept.adjust(record.owner.as_ref(), 0, 1);
         }
     }
 
@@ -160,7 +160,7 @@ impl ImportStep {
     /// What the commit records.
     pub(crate) fn side_record(&self, results: &[AddResult]) -> SideRecordChange {
         let mut progress = self.progress.clone();
-        progress.note_results(results);
+        progress.count_results(results);
         SideRecordChange {
             key: self.run.key.clone(),
             before: self.before.clone(),
@@ -180,7 +180,7 @@ impl ImportStep {
         let room = self.run.room.lock().take();
         if room.is_some() {
             let owner = self.run.caller.key.as_ref();
-            self.run.imports.kept.note(owner, 0, 1);
+            self.run.imports.kept.adjust(owner, 0, 1);
         }
     }
 }

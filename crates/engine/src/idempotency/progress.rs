@@ -55,7 +55,7 @@ pub struct ImportProgress {
 
 impl ImportProgress {
     /// Counts a bad line.
-    pub(crate) fn note_bad(&mut self, line: u64, why: BadLine) {
+    pub(crate) fn count_bad(&mut self, line: u64, why: BadLine) {
         self.bad_lines += 1;
         if self.first_bad_lines.len() < BAD_LINES_KEPT {
             self.first_bad_lines.push((line, why));
@@ -63,7 +63,7 @@ impl ImportProgress {
     }
 
     /// Counts what became of items.
-    pub(crate) fn note_results(&mut self, results: &[AddResult]) {
+    pub(crate) fn count_results(&mut self, results: &[AddResult]) {
         for result in results {
             match result {
                 AddResult::Added => self.added += 1,
@@ -103,10 +103,10 @@ mod tests {
             ..ImportProgress::default()
         };
         let full = AddResult::Full(FullReason::MaxExpansions);
-        progress.note_results(&[AddResult::Added, AddResult::Exists, AddResult::Added, full]);
+        progress.count_results(&[AddResult::Added, AddResult::Exists, AddResult::Added, full]);
         for line in 0..100 {
             let why = [BadLine::TooLong, BadLine::NotJson, BadLine::UnknownValue];
-            progress.note_bad(line, why[line as usize % why.len()]);
+            progress.count_bad(line, why[line as usize % why.len()]);
         }
         progress
     }

@@ -227,7 +227,7 @@ impl Encoding {
     pub(super) fn of(mut planned: PlannedFilter, now_ms: u64) -> Encoding {
         let is_changed = planned.is_changed();
         // The filter says that it was changed at that moment.
-        planned.chain.note_change(now_ms);
+        planned.chain.count_change(now_ms);
         let mut view = planned.view.advanced(planned.filter.id, planned.chain);
         if planned.overlay.reshapes {
             view = view.reshaped();

@@ -154,7 +154,7 @@ impl Lane {
         self.commit(planned, |changes, _| {
             for (change, before) in changes.iter().zip(bytes_before) {
                 let owner = change.filter.owner.as_ref();
-                self.quota.note(owner, before, published(change), None);
+                self.quota.adjust(owner, before, published(change), None);
             }
             publish(changes);
         })
@@ -272,7 +272,7 @@ impl Lane {
                 Ok(Outcome::Passed)
             }
             Err(why) => {
-                self.note_not_stored(&why, sequence);
+                self.log_not_stored(&why, sequence);
                 match why.error(1) {
                     None => {
                         self.queue.give_back(request);
@@ -310,7 +310,7 @@ impl Lane {
         };
         let redo_bytes = commit.redo.len() as u64;
         if let Err(why) = self.order(&commit, until) {
-            self.note_not_stored(&why, commit.sequence);
+            self.log_not_stored(&why, commit.sequence);
             return Err((why, commit));
         }
         let mut of_changes = frames.of_changes.iter();
@@ -343,9 +343,9 @@ impl Lane {
         stored.map_err(|it| NotStored::StoreFailed(Arc::new(it)))
     }
 
-    /// Tells of a commit that is not ordered, or not stored, and ends one that the store
+    /// Logs a commit that is not ordered, or not stored, and ends one that the store
     /// was not asked for.
-    fn note_not_stored(&self, why: &NotStored, sequence: Sequence) {
+    fn log_not_stored(&self, why: &NotStored, sequence: Sequence) {
         match why {
             NotStored::StoreFailed(error) | NotStored::NotApplied(error) => {
                 self.metrics.commit_failures.inc();
@@ -498,8 +498,8 @@ fn taken_back(commit: &Commit, filter: Arc<OpenFilter>) -> (Arc<OpenFilter>, Cha
         |it: &FilterChange| matches!(it, FilterChange::Update { id, .. } if *id == filter.id);
     if commit.filters.iter().any(is_of_it) {
         let changed_at_ms = chain.version().changed_at_ms;
-        chain.note_change(changed_at_ms);
-        chain.note_change(changed_at_ms);
+        chain.count_change(changed_at_ms);
+        chain.count_change(changed_at_ms);
     }
     (filter, chain)
 }

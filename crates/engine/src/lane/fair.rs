@@ -96,8 +96,8 @@ impl<Id: Clone + Eq + Hash, M: Default + Idle> Round<Id, M> {
         Some((id.clone(), &mut member.of))
     }
 
-    /// Notes that a member has something under way.
-    fn note_under_way(&mut self, id: &Id) -> Option<&mut M> {
+    /// Says that a member has something under way.
+    fn mark_under_way(&mut self, id: &Id) -> Option<&mut M> {
         let member = self.members.get_mut(id)?;
         self.events += 1;
         member.since = self.events;
@@ -185,7 +185,7 @@ where
     /// [`next_waiting`](Self::next_waiting).
     pub(super) fn put_back_under_way(&mut self, key: &K, flow: &F, it: T) {
         self.put_back(key, flow, it);
-        self.note_under_way(key, flow);
+        self.mark_under_way(key, flow);
     }
 
     /// If another key waits for the end of what is under way, has the rest of its
@@ -243,13 +243,13 @@ where
         let (flow, waiting) = flows.longest_waiting(of_flow)?;
         let it = waiting.pop_front()?;
         self.was_out_of_turn = true;
-        self.note_under_way(&key, &flow);
+        self.mark_under_way(&key, &flow);
         Some((key, flow, it))
     }
 
-    fn note_under_way(&mut self, key: &K, flow: &F) {
-        if let Some(flows) = self.keys.note_under_way(key) {
-            flows.note_under_way(flow);
+    fn mark_under_way(&mut self, key: &K, flow: &F) {
+        if let Some(flows) = self.keys.mark_under_way(key) {
+            flows.mark_under_way(flow);
         }
     }
 

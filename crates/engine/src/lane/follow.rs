@@ -210,7 +210,7 @@ impl Lane {
         let mut free_frames = self.cache.free_frames();
         self.publish(changes, sequence, redo_bytes, |it, publication| {
             let mut of_filter = Vec::new();
-            let mut note = |page: PageAddress, applied| {
+            let mut want = |page: PageAddress, applied| {
                 if applied == Applied::ParkedMany || applied == Applied::Parked && free_frames > 0 {
                     free_frames = free_frames.saturating_sub(1);
                     of_filter.push(page);
@@ -220,12 +220,12 @@ impl Lane {
                 if let Some(table) = it.table(page.address) {
                     let is_new = it.is_new(page.address);
                     let applied = publication.apply(table, is_new, &it.pages, page);
-                    note(page.address, applied);
+                    want(page.address, applied);
                 }
             }
             for (page, whole) in &it.pages.wholes {
                 if let Some(table) = it.table(*page) {
-                    note(*page, publication.apply_whole(table, page.page, whole));
+                    want(*page, publication.apply_whole(table, page.page, whole));
                 }
             }
             of_filter.sort_unstable();
@@ -259,9 +259,9 @@ impl Lane {
                 false => filter.view.load().chain.slot_bytes(),
             };
             let owner = filter.owner.as_ref();
-            self.quota.note(owner, target.bytes_before, bytes, None);
+            self.quota.adjust(owner, target.bytes_before, bytes, None);
             // What own plans found out is no longer so.
-            filter.note_searches(FutileSearches::default());
+            filter.set_futile_searches(FutileSearches::default());
             if let Some(expiry) = target.expiry {
                 filter.set_expiry(expiry);
             }

@@ -121,7 +121,7 @@ impl Lane {
         self.count_reads(&group.pins);
         let (stats, items) = (group.stats, group.items);
         for planned in group.filters.values() {
-            planned.filter.note_searches(planned.futile);
+            planned.filter.set_futile_searches(planned.futile);
         }
         let planned = Encoded::changed(
             group.filters.into_values(),

@@ -123,7 +123,7 @@ impl Lane {
             }
             let bytes = filter.view.load().chain.slot_bytes();
             let owner = filter.owner.as_ref();
-            self.quota.note(owner, 0, bytes, reservation);
+            self.quota.adjust(owner, 0, bytes, reservation);
             self.filters.insert(filter, None);
         })
     }
@@ -244,10 +244,10 @@ impl Lane {
         self.commit(planned, |_, reservation| {
             if let Some(found) = &found {
                 let bytes = found.view.load().chain.slot_bytes();
-                self.quota.note(found.owner.as_ref(), bytes, 0, None);
+                self.quota.adjust(found.owner.as_ref(), bytes, 0, None);
             }
             let (owner, bytes) = (filter.owner.as_ref(), adopt.chain.slot_bytes());
-            self.quota.note(owner, 0, bytes, reservation);
+            self.quota.adjust(owner, 0, bytes, reservation);
             self.filters.insert(filter, found.as_deref());
             let garbage = found.map(|found| Garbage::Filter(found.id));
             self.checkpointer.reclaim_soon(garbage);
@@ -287,7 +287,7 @@ impl Lane {
     /// Forgets a filter whose removal is committed.
     fn forget(&self, filter: &OpenFilter) {
         let bytes = filter.view.load().chain.slot_bytes();
-        self.quota.note(filter.owner.as_ref(), bytes, 0, None);
+        self.quota.adjust(filter.owner.as_ref(), bytes, 0, None);
         self.filters.remove(filter);
         let garbage = [Garbage::Filter(filter.id)];
         self.checkpointer.reclaim_soon(garbage);

@@ -249,8 +249,8 @@ impl SharedOrdering {
         self.clock.hear(stamp_ms, self.place.has_caught_up());
         for change in &commit.side_records {
             match change.key {
-                SideRecordKey::Retry(_) => self.idempotent_writes.noted(change),
-                SideRecordKey::Import { .. } => self.imports.noted(change),
+                SideRecordKey::Retry(_) => self.idempotent_writes.adjust(change),
+                SideRecordKey::Import { .. } => self.imports.adjust(change),
             }
         }
         let last_serial = self.last_serial_with(commit);
@@ -298,7 +298,7 @@ impl SharedOrdering {
     /// A number for a filter that is to be taken in, by whoever holds the claim.
     pub(super) fn claim_next(&self, name: &FilterName, claim: &Claim) -> FilterId {
         let id = self.next_filter(name);
-        self.claims.note(id, claim);
+        self.claims.insert(id, claim);
         id
     }
 }

@@ -116,7 +116,7 @@ impl LaneQueue {
         if waiting.is_closed {
             return Err(EngineError::Stopping);
         }
-        self.note_waiting(&mut waiting, &request);
+        self.count_waiting(&mut waiting, &request);
         let (key, flow) = (request.caller.key.clone(), Flow::of(&request));
         let request = Waits::Command(Box::new(request));
         waiting.turns.push(&key, &flow, request);
@@ -170,7 +170,7 @@ impl LaneQueue {
     /// Puts a command back to where it was taken from.
     pub(super) fn put_back(&self, turn: &Turn, request: Request) {
         let mut waiting = self.waiting.lock();
-        self.note_waiting(&mut waiting, &request);
+        self.count_waiting(&mut waiting, &request);
         let request = Waits::Command(Box::new(request));
         waiting.turns.put_back(&turn.key, &turn.flow, request);
     }
@@ -235,7 +235,7 @@ impl LaneQueue {
         let turn = Turn { key, flow };
         match it {
             Waits::Command(mut request) => {
-                self.note_taken(waiting, &request);
+                self.count_taken(waiting, &request);
                 // One that was put back has waited already.
                 if let Some(queued_at) = request.queued_at.take() {
                     self.waits.observe(queued_at.elapsed().as_secs_f64());
@@ -246,20 +246,20 @@ impl LaneQueue {
         }
     }
 
-    fn note_waiting(&self, waiting: &mut Waiting, request: &Request) {
+    fn count_waiting(&self, waiting: &mut Waiting, request: &Request) {
         waiting.commands += 1;
         waiting.long += usize::from(request.is_long());
         self.depth.inc();
     }
 
-    fn note_taken(&self, waiting: &mut Waiting, request: &Request) {
+    fn count_taken(&self, waiting: &mut Waiting, request: &Request) {
         waiting.commands -= 1;
         waiting.long -= usize::from(request.is_long());
         self.depth.dec();
     }
 
-    /// Notes that a command was withdrawn, which may still wait.
-    pub(super) fn note_withdrawn(&self) {
+    /// Says that a command was withdrawn, which may still wait.
+    pub(super) fn mark_withdrawn(&self) {
         self.has_withdrawn.store(true, Ordering::Release);
     }
 
@@ -275,7 +275,7 @@ impl LaneQueue {
         let withdrawn = waiting.turns.take_out(is_withdrawn);
         for it in &withdrawn {
             if let Waits::Command(request) = it {
-                self.note_taken(&mut waiting, request);
+                self.count_taken(&mut waiting, request);
             }
         }
         !withdrawn.is_empty()

@@ -227,7 +227,7 @@ impl Lane {
             return None;
         }
         if let Some(filter) = &request.filter {
-            filter.note_searches(came.futile);
+            filter.set_futile_searches(came.futile);
         }
         self.count_reads(&pins);
         // The pages stay pinned until it is done.

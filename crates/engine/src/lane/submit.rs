@@ -155,7 +155,7 @@ impl Submitter {
                 if progress.is_withdrawn()
                     && let Some(queue) = self.queues.read().get(lane)
                 {
-                    queue.note_withdrawn();
+                    queue.mark_withdrawn();
                 }
                 outcome
             }

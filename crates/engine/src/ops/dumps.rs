@@ -213,7 +213,7 @@ impl Engine {
             };
             if let Outcome::Adopted(filter) = outcome? {
                 if let Some((change, _room)) = &succession {
-                    writes.noted(change);
+                    writes.adjust(change);
                 }
                 let info = filter.info(name);
                 return Ok(match replacing {

@@ -270,7 +270,7 @@ impl Import {
             progress.committed_lines = lines.first_line - 1 + u64::from(next_line);
             progress.blank_lines += (without_item - bad.len()) as u64;
             for &&(line, why) in &bad {
-                progress.note_bad(lines.first_line + u64::from(line), why);
+                progress.count_bad(lines.first_line + u64::from(line), why);
             }
             progress.is_complete = ends && lines.is_last;
 
@@ -328,7 +328,7 @@ impl Import {
         self.engine.state.count_added(&results);
         self.recorded = step.side_record(&results).after;
         self.progress = step.progress.clone();
-        self.progress.note_results(&results);
+        self.progress.count_results(&results);
         Ok(())
     }
 

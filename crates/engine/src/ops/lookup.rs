@@ -344,14 +344,14 @@ impl<'a> Sweep<'a> {
             let mut found = [false; GROUP];
             let unanswered = groups.settle(exists, &hashes, &mut found);
             for (&pair, _) in pairs.iter().zip(found).filter(|(_, found)| *found) {
-                self.note(pair);
+                self.add_match(pair);
             }
             for position in unanswered {
                 let (Some(&pair), Some(&hash)) = (pairs.get(position), hashes.get(position)) else {
                     continue;
                 };
                 match words.settle(exists, hash) {
-                    Some(true) => self.note(pair),
+                    Some(true) => self.add_match(pair),
                     Some(false) => {}
                     None => {
                         self.cold.push(pair);
@@ -432,7 +432,7 @@ impl<'a> Sweep<'a> {
             open.retain(|&pair| {
                 let found = self.hash_of(pair).map(|hash| words.settle(exists, hash));
                 if found == Some(Some(true)) {
-                    self.note(pair);
+                    self.add_match(pair);
                 }
                 found == Some(None)
             });
@@ -463,9 +463,9 @@ impl<'a> Sweep<'a> {
             && first().is_some_and(|first| first < self.position(pair))
     }
 
-    fn note(&mut self, pair: Pair) {
+    fn add_match(&mut self, pair: Pair) {
         let position = self.position(pair);
-        self.so_far.matches.note(pair.item as usize, position);
+        self.so_far.matches.set(pair.item as usize, position);
     }
 
     /// Position of the filter among all those that are asked.

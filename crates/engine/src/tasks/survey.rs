@@ -63,7 +63,7 @@ struct Surveyed {
 }
 
 impl Survey {
-    fn note(&mut self, name: &str, chain: &Chain, named: usize) {
+    fn add(&mut self, name: &str, chain: &Chain, named: usize) {
         let it = Surveyed {
             name: name.to_owned(),
             items: chain.items(),
@@ -171,7 +171,7 @@ fn survey(
         let filters = list_live(&state.store, "", after.as_deref(), FILTERS_AT_ONCE, now_ms)?;
         for filter in &filters {
             let chain = decode(filter.id, &filter.meta)?;
-            survey.note(&filter.name, &chain, named);
+            survey.add(&filter.name, &chain, named);
             if let Some(round) = round.as_mut().filter(|it| it.len() < MAX_SAMPLES) {
                 round.push(Noted::of(filter.id, &chain.as_of(now_ms)));
             }

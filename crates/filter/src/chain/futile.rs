@@ -31,13 +31,13 @@ impl FutileSearches {
     }
 
     /// An add found no room, and the filter may not grow.
-    pub(in crate::chain) fn note_refusal(&mut self) {
+    pub(in crate::chain) fn count_refusal(&mut self) {
         self.0 += 1;
     }
 
     /// There is room, or may be: a search found some, the filter grew, or something
     /// was deleted.
-    pub(in crate::chain) fn note_room(&mut self) {
+    pub(in crate::chain) fn reset(&mut self) {
         self.0 = 0;
     }
 }

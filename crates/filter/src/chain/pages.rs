@@ -78,8 +78,8 @@ pub trait Draft: PlanPages {
     /// Sets a side counter; there are `more` of them then.
     fn set_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64, more: i32);
 
-    /// Says that the chain has a sub-filter more, all of whose words are 0.
-    fn note_grown(&mut self, chain: &Chain);
+    /// Adds the sub-filters of the chain that are new: all of their words are 0.
+    fn add_sub_filters(&mut self, chain: &Chain);
 
     /// Sets a whole page, whatever it held; it may be a new one.
     fn set_page(&mut self, page: PageAddress, whole: WholePage);

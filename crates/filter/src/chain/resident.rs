@@ -199,7 +199,7 @@ impl Draft for Pages {
         }
     }
 
-    fn note_grown(&mut self, chain: &Chain) {
+    fn add_sub_filters(&mut self, chain: &Chain) {
         for sub in chain.sub_filters().skip(self.subs.len()) {
             let words_per_page = (sub.layout.page_bytes() as usize).div_ceil(8);
             let pages = sub.layout.pages() as usize;

@@ -169,7 +169,7 @@ pub fn load<E: From<UnionError>>(
 ) -> Result<Pages, E> {
     let layout = chain.table().ok_or(UnionError::Classic)?.layout;
     let (mut pages, mut told) = (Pages::default(), Told::of(&layout));
-    pages.note_grown(chain);
+    pages.add_sub_filters(chain);
     for number in 0..layout.pages() {
         let whole = page(number)?;
         told.add(number, &whole)?;

@@ -101,13 +101,13 @@ where
         self.bytes(image.get(written..most).unwrap_or_default())?;
         let counters = counters.filter(|_| self.sums.is_some());
         for (key, copies) in counters.into_iter().flat_map(Counters::iter) {
-            self.note(page, key, copies);
+            self.add_counter(page, key, copies);
         }
         Ok(())
     }
 
-    /// Keeps in mind what is counted beside a page.
-    fn note(&mut self, page: PageAddress, key: CounterKey, copies: u64) {
+    /// Adds what is counted beside a page.
+    fn add_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64) {
         let place = self.header.parts.place(page, key);
         let Some(block) = place.and_then(|it| usize::try_from(it.block).ok()) else {
             return;

@@ -52,7 +52,7 @@ impl ResidentFilter {
             pages: Pages::default(),
             search: KickSearch::default(),
         };
-        filter.pages.note_grown(&filter.chain);
+        filter.pages.add_sub_filters(&filter.chain);
         filter
     }
 
@@ -239,7 +239,7 @@ impl ResidentFilter {
             return 0;
         };
         self.chain = plan.chain;
-        self.pages.note_grown(&self.chain);
+        self.pages.add_sub_filters(&self.chain);
         let changes = plan.overlay.changes();
         for page in &changes.pages {
             apply(&mut self.pages, &changes, page);

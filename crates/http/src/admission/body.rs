@@ -173,7 +173,7 @@ where
             Ok(piece) => piece,
             Err(error) => break Err(error),
         };
-        patience.note(since.elapsed(), piece.as_ref().map_or(0, Bytes::len));
+        patience.spend(since.elapsed(), piece.as_ref().map_or(0, Bytes::len));
         let is_last = piece.is_none();
         // Work that takes no more has made up its mind.
         if pieces.send(Ok(piece.unwrap_or_default())).await.is_err() || is_last {

@@ -165,7 +165,7 @@ mod tests {
         let matches = |items: usize| {
             let mut matches = MatchBitSet::none(items, names.len());
             for item in 0..items {
-                (0..item % 101).for_each(|filter| matches.note(item, filter));
+                (0..item % 101).for_each(|filter| matches.set(item, filter));
             }
             matches
         };

@@ -99,7 +99,7 @@ impl Connection {
         };
         // All of it counts as the head: nothing may be asked before it.
         let below_tls = probe.clone();
-        let stream = InspectReader::new(stream, move |bytes: &[u8]| below_tls.note(bytes));
+        let stream = InspectReader::new(stream, move |bytes: &[u8]| below_tls.mark(bytes));
         let handshake = tls.accept(stream, self.timeouts.head, &metrics);
         if let Some(stream) = handshake.await {
             probe.take();
@@ -119,7 +119,7 @@ impl Connection {
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let answering = phase.begin_answer();
             if let Some(keys) = &self.app.access.keys {
-                link.note_key_if(|| {
+                link.keep_place_if(|| {
                     let key = key_of(request.headers(), keys);
                     key.is_ok_and(|key| !key.has_expired())
                 });

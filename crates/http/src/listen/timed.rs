@@ -119,8 +119,8 @@ pub(crate) struct Timeouts {
 pub(crate) struct ReadProbe(Arc<AtomicBool>);
 
 impl ReadProbe {
-    /// Notes what came.
-    pub(crate) fn note(&self, bytes: &[u8]) {
+    /// Says that bytes came, if any did.
+    pub(crate) fn mark(&self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.0.store(true, Ordering::Release);
         }
@@ -170,7 +170,7 @@ impl<S> TimedStream<S> {
     }
 
     /// The first bytes after silence begin a head.
-    fn note_bytes(&mut self) {
+    fn begin_head(&mut self) {
         if self.writing.is_none() && [FRESH, IDLE].contains(&self.phase.get()) {
             // It is another head than the one that was timed before.
             self.timed = None;
@@ -220,7 +220,7 @@ impl<S> TimedStream<S> {
         if let Poll::Ready(outcome) = &written {
             let bytes = outcome.as_ref().map_or(0, bytes_of);
             let waited = self.writing.take().map(|(_, since)| since.elapsed());
-            self.patience.note(waited.unwrap_or_default(), bytes);
+            self.patience.spend(waited.unwrap_or_default(), bytes);
             return written;
         }
         let left = self.patience.left();
@@ -244,13 +244,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
                 this.probe.take();
                 if buffer.filled().len() > before {
                     this.end_silence();
-                    this.note_bytes();
+                    this.begin_head();
                 }
                 Poll::Ready(outcome)
             }
             Poll::Pending => {
                 if this.probe.take() {
-                    this.note_bytes();
+                    this.begin_head();
                 }
                 ready!(this.poll_silence(cx));
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))

@@ -12,7 +12,7 @@ use crate::media::PROBLEM_JSON;
 use crate::problem::HttpError;
 use crate::requirement::Operations;
 use crate::server::App;
-use crate::server::listen::polls::{Timed, Work, note_work};
+use crate::server::listen::polls::{Timed, Work, set_work};
 use crate::server::listen::role::Transport;
 use crate::server::principal::Principal;
 use axum::body::Body;
@@ -59,7 +59,7 @@ impl Middleware for ErrorLayer {
         let path = request.extensions().get::<MatchedPath>();
         let work = path.cloned().map_or(Work::Unknown, Work::Route);
         let route = path.map_or(UNMATCHED, MatchedPath::as_str);
-        note_work(work);
+        set_work(work);
         let operation = self.operations.get(route, request.method());
         match operation.and_then(|it| it.audited_as) {
             None => Either::Left(self.respond(request, inner, None)),

@@ -84,7 +84,7 @@ pub(crate) fn json_batch(json: &[u8], kind: BatchKind, max_items: usize) -> Resu
             let mut refused = Refusals::default();
             for (index, item) in items.iter().enumerate() {
                 if item.len() > MAX_ITEM_BYTES {
-                    refused.note(too_long(place(index), item.len()));
+                    refused.add(too_long(place(index), item.len()));
                 }
             }
             refused.none(list)?;
@@ -186,7 +186,7 @@ impl BatchBody {
             _ => ItemSeed { body: self, items }.deserialize(&mut reader),
         };
         if let Some(refusal) = self.refused.take() {
-            self.bad.note(refusal);
+            self.bad.add(refusal);
         }
         // The next one is the next one, whether this one is taken or not.
         if items.len() < behind {
@@ -233,7 +233,7 @@ impl<'de> Visitor<'de> for BodyVisitor<'_> {
             body.seen.extend(known);
             if let Some((given, allowed)) = refused {
                 map.next_value::<IgnoredAny>()?;
-                body.note(HttpError::field(pointer("", &field), given, allowed))?;
+                body.keep(HttpError::field(pointer("", &field), given, allowed))?;
                 continue;
             }
             match known {
@@ -244,7 +244,7 @@ impl<'de> Visitor<'de> for BodyVisitor<'_> {
                     let list: &RawValue = map.next_value()?;
                     // What is no list at all is a field that is wrong.
                     if let Some(refusal) = body.judge_list(field, list) {
-                        body.note(refusal)?;
+                        body.keep(refusal)?;
                     }
                     body.items.get_or_insert_default();
                 }
@@ -254,7 +254,7 @@ impl<'de> Visitor<'de> for BodyVisitor<'_> {
                 Some(option) => {
                     let value: &RawValue = map.next_value()?;
                     if let Err(refusal) = body.option(option, value) {
-                        body.note(refusal)?;
+                        body.keep(refusal)?;
                     }
                 }
             }

@@ -67,7 +67,7 @@ impl BatchBody {
     }
 
     /// Keeps the refusal of a field, and ends the reading if it is about more.
-    pub(super) fn note<E: Error>(&mut self, refusal: HttpError) -> Result<(), E> {
+    pub(super) fn keep<E: Error>(&mut self, refusal: HttpError) -> Result<(), E> {
         match refusal {
             HttpError::InvalidFields(fields) => {
                 let room = MAX_FIELD_ERRORS.saturating_sub(self.wrong.len());

@@ -52,13 +52,13 @@ pub(crate) fn text_batch(
             match entries.push(line, || line_name(number)) {
                 Ok(length) => place.end = place.start + length,
                 Err(refusal) => {
-                    refused.note(refusal);
+                    refused.add(refusal);
                     continue;
                 }
             }
         }
         if encoding == Encoding::Plain && place.len() > MAX_ITEM_BYTES {
-            refused.note(too_long(line_name(number), place.len()));
+            refused.add(too_long(line_name(number), place.len()));
             continue;
         }
         places.push(place);
@@ -141,7 +141,7 @@ impl Batch {
                     }
                     OptionsIn::Query => self.line(position),
                 };
-                refused.note(HttpError::refused(place, value.to_string(), &*allowed));
+                refused.add(HttpError::refused(place, value.to_string(), &*allowed));
             }
         }
         let list = match self.options_in {

@@ -187,9 +187,9 @@ fn decode_base64(
         bytes.clear();
         if BASE64.decode_vec(item, &mut bytes).is_err() {
             const ALLOWED: &str = "standard base64, padded or not";
-            refused.note(HttpError::field(place(index), "not base64", ALLOWED));
+            refused.add(HttpError::field(place(index), "not base64", ALLOWED));
         } else if bytes.len() > MAX_ITEM_BYTES {
-            refused.note(too_long(place(index), bytes.len()));
+            refused.add(too_long(place(index), bytes.len()));
         } else {
             decoded.push(&bytes);
         }

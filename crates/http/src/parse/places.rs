@@ -33,8 +33,8 @@ impl Refusals {
     /// So many are named.
     const NAMED: usize = 8;
 
-    /// Notes what is wrong with an item.
-    pub(super) fn note(&mut self, refusal: HttpError) {
+    /// Adds what is wrong with an item.
+    pub(super) fn add(&mut self, refusal: HttpError) {
         match refusal {
             HttpError::InvalidFields(fields) if self.named.len() < Refusals::NAMED => {
                 self.named.extend(fields);

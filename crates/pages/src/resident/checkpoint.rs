@@ -184,9 +184,9 @@ impl Publication<'_> {
         if let Some(frame) = self.checkpointer.cache.frame(index) {
             for word in changes.words_of(page) {
                 frame.store(word.at.word, word.value);
-                frame.note_changed(word.at.word);
+                frame.mark_changed(word.at.word);
             }
-            frame.note_occupied(page.occupied);
+            frame.add_occupied(page.occupied);
         }
         self.set_counters(table, index, changes.counters_of(page));
         self.changed(table, page.address.page, index);
@@ -221,8 +221,8 @@ impl Publication<'_> {
                     let after = overlaid(width, before, word.slots, word.value);
                     let count = |word| bucket::occupied(width, word) as i32;
                     frame.store(word.at.word, after);
-                    frame.note_changed(word.at.word);
-                    frame.note_occupied(count(after) - count(before));
+                    frame.mark_changed(word.at.word);
+                    frame.add_occupied(count(after) - count(before));
                 }
             }
             publication.set_counters(table, index, counters);
@@ -258,7 +258,7 @@ impl Publication<'_> {
                 if parked.is_first {
                     self.wait_for_checkpoint(table, page, Need::Parked);
                 }
-                self.pages.note_parked(table.id(page), self.sequence);
+                self.pages.mark_parked(table.id(page), self.sequence);
                 match parked.entries / MANY_ENTRIES > parked.entries_before / MANY_ENTRIES {
                     true => Applied::ParkedMany,
                     false => Applied::Parked,
@@ -277,7 +277,7 @@ impl Publication<'_> {
     ) {
         self.checkpointer.cache.set_page(index, table, whole);
         if let Some(frame) = self.checkpointer.cache.frame(index) {
-            frame.note_all_changed();
+            frame.mark_all_changed();
         }
         self.changed(table, page, index);
     }
@@ -365,7 +365,7 @@ impl Checkpointer {
         publication.pages.in_flight = None;
         drop(publication);
         if redo_bytes > 0 {
-            self.note_logged(sequence, redo_bytes);
+            self.add_logged(sequence, redo_bytes);
         }
         self.metrics
             .dirty_pages
@@ -381,8 +381,8 @@ impl Checkpointer {
     }
 
     /// Counts a record that the log holds.
-    pub fn note_logged(&self, sequence: Sequence, redo_bytes: u64) {
-        self.log.note(sequence, redo_bytes);
+    pub fn add_logged(&self, sequence: Sequence, redo_bytes: u64) {
+        self.log.add(sequence, redo_bytes);
     }
 
     /// Makes the next commit's number greater than any in the log.

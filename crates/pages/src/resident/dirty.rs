@@ -82,8 +82,8 @@ impl DirtyPages {
         ]
     }
 
-    /// Notes that a page without a frame changed.
-    pub(super) fn note_parked(&mut self, page: PageId, sequence: Sequence) {
+    /// Says that a page without a frame changed.
+    pub(super) fn mark_parked(&mut self, page: PageId, sequence: Sequence) {
         if let Some(since) = self.folding.get_mut(&page) {
             since.get_or_insert(sequence);
         }

@@ -155,7 +155,7 @@ impl Eviction {
             frames.count_evicted();
             frame.set_dirty_state(DirtyState::Clean);
             frame.set_changed_since_copy(0);
-            frame.note_unchanged();
+            frame.mark_unchanged();
             self.free.push(index);
         }
     }
@@ -219,7 +219,7 @@ impl Eviction {
         owner.table.count_evicted();
         frames.set_counters(index, &owner.table, None);
         // Of one that was not published all counts as changed.
-        frame.note_unchanged();
+        frame.mark_unchanged();
         *slot = None;
         frames.count_evicted();
         self.evictions.inc();

@@ -130,10 +130,10 @@ impl Frame<'_> {
         self.state.occupied.load(Ordering::Relaxed)
     }
 
-    /// Notes that more, or fewer, slots are in use. The lane alone writes, so
+    /// Adds to the slots in use, or takes off. The lane alone writes, so
     /// nothing comes between reading and writing.
     #[inline]
-    pub fn note_occupied(self, more: i32) {
+    pub fn add_occupied(self, more: i32) {
         // In two's complement that is a subtraction for a negative number.
         let occupied = self.occupied().wrapping_add(more as u32);
         self.state.occupied.store(occupied, Ordering::Relaxed);
@@ -248,9 +248,9 @@ impl Frame<'_> {
             .store(sequence, Ordering::Relaxed);
     }
 
-    /// Notes that a word changes.
+    /// Says that a word changes.
     #[inline]
-    pub(super) fn note_changed(self, word: u16) {
+    pub(super) fn mark_changed(self, word: u16) {
         let state = self.state;
         let known = state.changed_words.load(Ordering::Relaxed);
         let Some(changed) = state.changed.get(..usize::from(known)) else {
@@ -269,15 +269,15 @@ impl Frame<'_> {
         state.changed_words.store(known, Ordering::Relaxed);
     }
 
-    /// Notes that all may have changed.
-    pub(super) fn note_all_changed(self) {
+    /// Says that all may have changed.
+    pub(super) fn mark_all_changed(self) {
         self.state
             .changed_words
             .store(MANY_CHANGED, Ordering::Relaxed);
     }
 
-    /// Notes that nothing changed: it is stored, or parked.
-    pub(super) fn note_unchanged(self) {
+    /// Says that nothing changed: it is stored, or parked.
+    pub(super) fn mark_unchanged(self) {
         self.state.changed_words.store(0, Ordering::Relaxed);
         self.state.changed_counters.store(false, Ordering::Relaxed);
     }

@@ -248,7 +248,7 @@ impl Loader {
         let installed = self.install_pinned(table, page, &nothing, as_of)?;
         if let Some(frame) = installed.and_then(|index| self.cache.frame(index)) {
             // Another page of its number may have an image that is not removed yet.
-            frame.note_all_changed();
+            frame.mark_all_changed();
         }
         installed.ok_or(StoreError::PageNotResident)
     }

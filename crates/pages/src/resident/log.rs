@@ -38,7 +38,7 @@ impl LogSizes {
     }
 
     /// Counts a record that was written, in place of one of the same number.
-    pub(super) fn note(&self, sequence: Sequence, redo_bytes: u64) {
+    pub(super) fn add(&self, sequence: Sequence, redo_bytes: u64) {
         let added = redo_bytes + RECORD_OVERHEAD;
         let mut records = self.records.lock();
         let replaced = records.insert(sequence, added);
@@ -46,7 +46,7 @@ impl LogSizes {
     }
 
     /// Forgets the records before that one.
-    pub(super) fn note_cut(&self, before: Sequence) {
+    pub(super) fn cut(&self, before: Sequence) {
         let mut records = self.records.lock();
         let kept = records.split_off(&before);
         let cut: u64 = std::mem::replace(&mut *records, kept).values().sum();

@@ -189,11 +189,11 @@ impl PageStore {
         })
     }
 
-    /// Says where lanes stand of which nothing is known yet.
+    /// Stores where lanes stand of which nothing is known yet.
     ///
     /// # Errors
     /// The write failed: it may be retried.
-    pub fn note_lanes(&self, lanes: &[(u32, LanePosition)]) -> Result {
+    pub fn put_lane_positions(&self, lanes: &[(u32, LanePosition)]) -> Result {
         if lanes.is_empty() {
             return Ok(());
         }
@@ -205,7 +205,7 @@ impl PageStore {
         self.write(batch, Durability::Forced)
     }
 
-    /// How far another store was in a lane, as far as was noted.
+    /// How far another store was in a lane, as far as was stored.
     ///
     /// # Errors
     /// Corrupt or unreadable bytes.
@@ -213,12 +213,12 @@ impl PageStore {
         self.value(Kind::LanePosition, &format::lane_elsewhere_key(lane))
     }
 
-    /// Notes how far another store is in a lane, where this one has less, or something
+    /// Stores how far another store is in a lane, where this one has less, or something
     /// else.
     ///
     /// # Errors
     /// The write failed: it may be retried.
-    pub fn note_elsewhere(&self, lane: u32, position: &LanePosition) -> Result {
+    pub fn put_lane_elsewhere(&self, lane: u32, position: &LanePosition) -> Result {
         let key = format::lane_elsewhere_key(lane);
         let mut batch = WriteBatch::default();
         batch.put_value(Kind::LanePosition, &key, position);

@@ -120,7 +120,7 @@ impl Window {
                 let write = write.map_err(|error| error.in_record(sequence))?;
                 // Filters and sub-filters that are gone have none.
                 if let Some(geometry) = visitor.geometry(write.page()) {
-                    window.note(spans, sequence, &write, &geometry, max_entries)?;
+                    window.add(spans, sequence, &write, &geometry, max_entries)?;
                 }
             }
             Ok(())
@@ -128,7 +128,7 @@ impl Window {
         Ok(flow.is_continue().then_some(window))
     }
 
-    fn note(
+    fn add(
         &mut self,
         spans: &[Range<PageId>],
         sequence: Sequence,
@@ -150,7 +150,7 @@ impl Window {
         let logged = self.logged.entry(page).or_default();
         let before = logged.entries();
         logged
-            .note(write)
+            .apply(write)
             .map_err(|error| error.in_record(sequence))?;
         self.entries = self.entries - before + logged.entries();
         while self.entries > max_entries && self.logged.len() > 1 {

@@ -35,11 +35,11 @@ enum Base {
 }
 
 impl PageDelta {
-    /// Notes an entry.
+    /// Applies an entry.
     ///
     /// # Errors
     /// The image of a whole page can't be read.
-    pub(super) fn note(&mut self, write: &RedoWrite<'_>) -> Result<(), RedoError> {
+    pub(super) fn apply(&mut self, write: &RedoWrite<'_>) -> Result<(), RedoError> {
         let base = match write {
             RedoWrite::Slot(write) => {
                 self.slots.insert(write.slot, write.value);

@@ -185,8 +185,8 @@ impl Decoder {
         if is_there { 0 } else { wanted }
     }
 
-    /// Notes how many bytes came at once.
-    pub(crate) fn note_read(&mut self, bytes: usize) {
+    /// Adapts to how many bytes came at once.
+    pub(crate) fn adapt_to_read(&mut self, bytes: usize) {
         self.largest = self.largest.max(self.input.len());
         if bytes >= self.read_bytes {
             self.read_bytes = READ_BYTES;

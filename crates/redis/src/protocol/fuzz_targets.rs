@@ -33,7 +33,7 @@ pub(super) fn decode<'a>(
     for piece in pieces {
         came += piece.len();
         decoder.room().extend_from_slice(piece);
-        decoder.note_read(piece.len());
+        decoder.adapt_to_read(piece.len());
         loop {
             match decoder.decode(bounds, most) {
                 Decoded::Incomplete => break,

@@ -9,7 +9,7 @@ use crate::commands::items::ItemVerb;
 use crate::commands::table::{Keys, Spec, Verb, find};
 use crate::protocol::decode::{Bounds, Dropped};
 use crate::protocol::pipeline::{Pipeline, Words};
-use crate::server::listen::polls::{Work, give_way, note_work};
+use crate::server::listen::polls::{Work, give_way, set_work};
 use std::time::{Duration, Instant};
 
 /// Words, and bytes of them, of a command that is about no key. What these reply
@@ -26,7 +26,7 @@ impl Session {
     pub(crate) async fn go_on(&mut self, pipeline: &Pipeline, from: usize) -> usize {
         let words = pipeline.command(from);
         let spec = find(words.get(0));
-        note_work(spec.map_or(Work::Unknown, |spec| Work::Command(spec.name)));
+        set_work(spec.map_or(Work::Unknown, |spec| Work::Command(spec.name)));
         if from == 0 {
             (self.patience, self.here_to) = (None, 0);
         }
@@ -56,7 +56,7 @@ impl Session {
             self.count(spec, before);
             let took = started.elapsed();
             self.time(spec, before, took);
-            self.note_slow(spec, words, 0, took);
+            self.remember_slow(spec, words, 0, took);
         }
         from + 1
     }
@@ -94,19 +94,19 @@ impl Session {
         self.replies.bytes().get(before..).unwrap_or_default()
     }
 
-    /// Notes how long a command took that was worked on here, and whether it failed.
+    /// Counts how long a command took that was worked on here, and whether it failed.
     pub(super) fn time(&self, spec: Option<&Spec>, before: usize, took: Duration) {
         if let Some(spec) = spec {
-            self.service.timings.note(spec.verb, 1, took);
-            self.note_error(spec.verb, before);
+            self.service.timings.observe(spec.verb, 1, took);
+            self.count_error(spec.verb, before);
         }
     }
 
-    /// Notes the reply that begins there, if it is an error.
-    pub(super) fn note_error(&self, verb: Verb, before: usize) {
+    /// Counts the reply that begins there, if it is an error.
+    pub(super) fn count_error(&self, verb: Verb, before: usize) {
         let reply = self.reply(before);
         if reply.starts_with(b"-") {
-            self.service.timings.note_error(verb, reply);
+            self.service.timings.count_error(verb, reply);
         }
     }
 

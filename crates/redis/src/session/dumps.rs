@@ -99,7 +99,7 @@ impl Session {
             place,
             memory,
         };
-        transfers.note_dump(key, given);
+        transfers.remember_dump(key, given);
         Ok(Some((1, header.encode())))
     }
 

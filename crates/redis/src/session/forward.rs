@@ -83,7 +83,7 @@ impl Session {
             });
             for (is_here, commands, worked) in join_all(works).await {
                 let mut worked = worked.map(|it| {
-                    self.note_positions(&it.positions);
+                    self.remember_positions(&it.positions);
                     split(it.bytes)
                 });
                 replies.extend(commands.into_iter().map(|at| {
@@ -164,7 +164,7 @@ impl Session {
             .chain(Pieces::of(kept))
             .chain(alone(b"EXEC"));
         let replies = self.forward_to(address, pieces).await?;
-        self.note_positions(&replies.positions);
+        self.remember_positions(&replies.positions);
         let all: Vec<Bytes> = split(replies.bytes).collect();
         let done = all.last().filter(|_| all.len() == commands + 2);
         self.replies.raw(done.ok_or(LOST)?);

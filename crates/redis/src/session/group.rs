@@ -129,7 +129,7 @@ impl<'a> Group<'a> {
                 None => self.ask(engine, bytes, &part, false).await,
             };
             match asked {
-                Ok(results) => done.note(self, part, results),
+                Ok(results) => done.set_results(self, part, results),
                 Err(EngineError::NotFound { .. }) => {
                     // Those before the first that makes the filter find none.
                     let commands = self.commands.get(part.clone()).unwrap_or_default();
@@ -140,7 +140,7 @@ impl<'a> Group<'a> {
                         done.refuse(rest, IS_LOADING.into());
                     } else if let Some(first) = first {
                         match self.create(engine, bytes, &rest, first).await {
-                            Ok(Some(results)) => done.note(self, rest, results),
+                            Ok(Some(results)) => done.set_results(self, rest, results),
                             Ok(None) => todo.push((rest, None)),
                             Err(error) => done.refuse(rest, error.into()),
                         }
@@ -242,7 +242,7 @@ impl<'a> Group<'a> {
 }
 
 impl GroupDone {
-    fn note(&mut self, group: &Group<'_>, part: Range<usize>, results: Vec<ItemResult>) {
+    fn set_results(&mut self, group: &Group<'_>, part: Range<usize>, results: Vec<ItemResult>) {
         let first = group.commands.get(part.start);
         let from = first.map_or(0, |first| first.before);
         // Those of commands that were not done say nothing.

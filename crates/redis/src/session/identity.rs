@@ -64,7 +64,7 @@ impl Session {
         });
         match key {
             Some(key) => {
-                self.info.note_user(key.name.as_str());
+                self.info.set_user(key.name.as_str());
                 charge_to(&key.used);
                 self.principal = Some(Principal::of(key, keys));
                 let is_forwarded = self.service.app.cluster().is_some();
@@ -74,7 +74,7 @@ impl Session {
             }
             None => {
                 self.failed_auths += 1;
-                self.service.note_refused(Refused::Auth);
+                self.service.count_refused(Refused::Auth);
                 let failure = Failure::from(WRONG_PASS);
                 Err(match self.failed_auths < MAX_FAILED_AUTHS {
                     true => failure,
@@ -124,7 +124,7 @@ impl Session {
 
     fn speak(&mut self, version: Version) {
         self.replies.version = version;
-        self.info.note_version(version as u8);
+        self.info.set_version(version as u8);
     }
 
     fn greet(&mut self) {
@@ -169,7 +169,7 @@ impl Session {
         self.transaction = None;
         self.speak(Version::Resp2);
         self.info.texts.lock().name.clear();
-        self.info.note_user(DEFAULT_USER);
+        self.info.set_user(DEFAULT_USER);
         self.principal = self.anybody();
         charge_to_task();
         (self.shown, self.is_strong) = (None, false);
@@ -244,7 +244,7 @@ impl Session {
             let mut given = given.ok_or(NO_POSITION)?;
             // Everything of epochs that are over is there.
             given.retain(|it| Some(it.epoch) == engine.epoch());
-            self.note_positions(&given);
+            self.remember_positions(&given);
             self.replies.ok();
             return Ok(());
         }

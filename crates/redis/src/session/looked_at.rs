@@ -26,9 +26,9 @@ const NO_IDLE_TIME: &str = "ERR idle times are not kept: a filter leaves memory 
 const NO_FREQUENCY: &str = "ERR access frequencies are not kept: no filter is evicted";
 
 impl Session {
-    /// Notes how long a command took, or some that were worked on together, of which the
+    /// Remembers how long a command took, or some that were worked on together, of which the
     /// one with the most words is shown.
-    pub(super) fn note_slow(
+    pub(super) fn remember_slow(
         &self,
         spec: Option<&Spec>,
         words: Words<'_>,
@@ -39,7 +39,7 @@ impl Session {
         let (Some(spec), true) = (spec, took > SLOWER_THAN && self.is_known()) else {
             return;
         };
-        self.service.timings.note_slow(SlowCommand {
+        self.service.timings.remember_slow(SlowCommand {
             id: 0,
             at: wall_clock().as_secs(),
             micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),

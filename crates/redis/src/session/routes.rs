@@ -72,7 +72,7 @@ impl<'a> CommandRoutes<'a> {
     ) -> CommandRoute {
         let lane = self.engine.lane_of(name);
         if is_change {
-            session.note_change(lane);
+            session.remember_change(lane);
             self.changed.insert(lane);
         }
         let asks = match session.is_strong && !is_change {
@@ -99,8 +99,8 @@ impl<'a> CommandRoutes<'a> {
         let (cluster, engine) = (self.cluster, &self.engine);
         if asks == Asks::Own {
             let lane = engine.lane_of(name);
-            let noted = session.positions.get(&lane).copied().unwrap_or_default();
-            engine.reached(lane, noted).await?;
+            let known = session.positions.get(&lane).copied().unwrap_or_default();
+            engine.reached(lane, known).await?;
             return Ok(CommandRoute::Local);
         }
         // For all of them together: a client that sends many does not wait many times.

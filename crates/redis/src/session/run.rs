@@ -227,7 +227,7 @@ impl Session {
             let all = (range.start..next).map(|at| pipeline.command(at));
             if let Some(words) = all.max_by_key(|words| words.len()) {
                 let others = next - range.start - 1;
-                self.note_slow(find(words.get(0)), words, others, took);
+                self.remember_slow(find(words.get(0)), words, others, took);
             }
         }
         self.answer(run, done, pipeline).await;
@@ -279,18 +279,18 @@ impl Session {
         };
         let is_change = run.has_changes == Some(true);
         let took = started.elapsed();
-        self.service.note_run(is_change, took);
+        self.service.observe_run(is_change, took);
         self.time_run(run, took);
         done
     }
 
-    /// Notes the times of the commands of a run.
+    /// Counts the times of the commands of a run.
     fn time_run(&self, run: &Run<'_>, took: Duration) {
         let count = u32::try_from(run.slots.len()).unwrap_or(u32::MAX);
         let each = took / count.max(1);
         for some in run.slots.chunk_by(|one, next| one.verb() == next.verb()) {
             if let Some(verb) = some.first().and_then(Slot::verb) {
-                self.service.timings.note(verb, some.len() as u64, each);
+                self.service.timings.observe(verb, some.len() as u64, each);
             }
         }
     }
@@ -386,13 +386,13 @@ impl Session {
                 }
             };
             if !is_success {
-                self.note_error(verb, before);
+                self.count_error(verb, before);
             }
             if self.counts {
                 self.service.count(Some(verb), is_success);
             }
         }
-        self.service.note_found(hits, misses);
+        self.service.count_found(hits, misses);
     }
 
     /// Writes the reply to a command that was done; whether it is one of success.

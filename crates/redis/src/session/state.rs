@@ -118,7 +118,7 @@ impl Session {
         session.counts = false;
         session.is_strong = head.is_strong;
         session.until = Some(head.until);
-        session.note_positions(&head.positions);
+        session.remember_positions(&head.positions);
         (session.shown, session.forwarded_by) = (head.token, head.forwarded_by);
         session
     }
@@ -138,22 +138,22 @@ impl Session {
     ) -> Vec<RecordPosition> {
         let position = |lane: &u32| {
             let now = RecordPosition::of_lane(engine, *lane)?;
-            let noted = self.positions.get(lane).copied().unwrap_or_default();
-            let sequence = now.sequence.max(noted);
+            let known = self.positions.get(lane).copied().unwrap_or_default();
+            let sequence = now.sequence.max(known);
             Some(RecordPosition { sequence, ..now })
         };
         lanes.filter_map(position).collect()
     }
 
-    pub(super) fn note_change(&mut self, lane: u32) {
+    pub(super) fn remember_change(&mut self, lane: u32) {
         self.positions.entry(lane).or_default();
         self.changed.insert(lane);
     }
 
-    pub(super) fn note_positions(&mut self, positions: &[RecordPosition]) {
+    pub(super) fn remember_positions(&mut self, positions: &[RecordPosition]) {
         for position in positions {
-            let noted = self.positions.entry(position.lane).or_default();
-            *noted = position.sequence.max(*noted);
+            let known = self.positions.entry(position.lane).or_default();
+            *known = position.sequence.max(*known);
         }
     }
 

@@ -179,7 +179,7 @@ impl<'a> About<'a> {
         for index in 0..kept.len() {
             let words = kept.command(index);
             match item_command(words) {
-                Some((_, verb)) => about.note(words.get(1), verb)?,
+                Some((_, verb)) => about.add(words.get(1), verb)?,
                 None => {
                     let sent: usize = words.iter().map(<[u8]>::len).sum();
                     about.reply_bytes += REPLY_BYTES + sent;
@@ -197,7 +197,7 @@ impl<'a> About<'a> {
         }
     }
 
-    fn note(&mut self, key: &'a [u8], verb: ItemVerb) -> Result {
+    fn add(&mut self, key: &'a [u8], verb: ItemVerb) -> Result {
         self.filters.insert(key);
         if verb.is_question() {
             return Ok(());

@@ -75,19 +75,19 @@ impl Cluster {
         self.connections.try_take(Some(&by), 1).ok()
     }
 
-    /// Notes that a later epoch of the cluster has begun. Returns whether that is new.
-    pub fn note_later_epoch(&self, epoch: u64) -> bool {
+    /// Sets which later epoch of the cluster has begun. Returns whether that is new.
+    pub fn set_later_epoch(&self, epoch: u64) -> bool {
         self.later_epoch.swap(epoch, Ordering::Relaxed) != epoch
     }
 
-    /// Notes whether the brokers' bucket has what nobody with the cluster's key has
+    /// Sets whether the brokers' bucket has what nobody with the cluster's key has
     /// written.
-    pub fn note_unsealed(&self, has_some: bool) {
+    pub fn set_unsealed(&self, has_some: bool) {
         self.has_unsealed.store(has_some, Ordering::Relaxed);
     }
 
-    /// Notes that this pod takes no part, since its key is not that of the cluster.
-    pub fn note_other_key(&self, reason: &'static str) {
+    /// Sets why this pod takes no part: its key is not that of the cluster.
+    pub fn set_other_key(&self, reason: &'static str) {
         // The first one stays.
         let _ = self.other_key.set(reason);
     }
@@ -97,11 +97,11 @@ impl Cluster {
         self.other_key.get().copied()
     }
 
-    /// Notes that a pod of another founding is there, or none. Returns whether that is new.
-    pub fn note_other_founding(&self, address: Option<String>) -> bool {
-        let mut noted = self.other_founding.lock();
-        let is_new = *noted != address;
-        *noted = address;
+    /// Sets which pod of another founding is there, or none. Returns whether that is new.
+    pub fn set_other_founding(&self, address: Option<String>) -> bool {
+        let mut known = self.other_founding.lock();
+        let is_new = *known != address;
+        *known = address;
         is_new
     }
 

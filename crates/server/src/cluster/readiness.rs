@@ -20,8 +20,8 @@ impl Staleness {
         Staleness(Mutex::new(vec![None; lanes]))
     }
 
-    /// Notes how far this pod is, and another one, lane by lane.
-    pub fn note(&self, own: &[u64], others: &[u64], now: Instant) {
+    /// Takes in how far this pod is, and another one, lane by lane.
+    pub fn update(&self, own: &[u64], others: &[u64], now: Instant) {
         let lanes = own.iter().zip(others);
         for (known, (&own, &other)) in self.0.lock().iter_mut().zip(lanes) {
             // What was not reached in time stays the aim, whatever came since.
@@ -164,11 +164,11 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let staleness = Staleness::new(2);
-        staleness.note(&[10, 5], &[10, 9], start);
+        staleness.update(&[10, 5], &[10, 9], start);
         assert_eq!(staleness.lanes_behind(&[10, 5], after(2)), 0);
         assert_eq!(staleness.lanes_behind(&[10, 8], after(3)), 1);
         // It is where the other was, who has gone on.
-        staleness.note(&[10, 9], &[10, 20], after(4));
+        staleness.update(&[10, 9], &[10, 20], after(4));
         assert_eq!(staleness.lanes_behind(&[10, 9], after(5)), 0);
         assert_eq!(staleness.lanes_behind(&[10, 9], after(7)), 1);
         assert_eq!(staleness.lanes_behind(&[10, 20], after(7)), 0);

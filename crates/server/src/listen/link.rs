@@ -40,12 +40,12 @@ impl Link {
     }
 
     /// Has it keep its place if it shows a key now and has shown none before.
-    pub fn note_key_if(&self, shows_key: impl FnOnce() -> bool) {
+    pub fn keep_place_if(&self, shows_key: impl FnOnce() -> bool) {
         if let Who::Anybody { place, .. } = &*self.0.lock()
             && place.is_strangers()
             && shows_key()
         {
-            place.note_key();
+            place.keep();
         }
     }
 

@@ -29,8 +29,8 @@ impl Patience {
         self.left
     }
 
-    /// Says how long the client was waited for, and how many bytes came of it.
-    pub fn note(&mut self, waited: Duration, bytes: usize) {
+    /// Takes off how long the client was waited for, and adds what the bytes that came earn.
+    pub fn spend(&mut self, waited: Duration, bytes: usize) {
         let left = self.left.saturating_sub(waited);
         self.left = match self.bytes_per_second {
             _ if bytes == 0 => left,
@@ -61,7 +61,7 @@ mod tests {
             if patience.left() < every {
                 return Some(step);
             }
-            patience.note(every, bytes);
+            patience.spend(every, bytes);
         }
         None
     }

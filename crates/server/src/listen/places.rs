@@ -72,8 +72,8 @@ impl Place {
         stranger.is_some_and(|it| !it.is_known.load(Ordering::Relaxed))
     }
 
-    /// Notes that a key was shown, so that the place is kept.
-    pub fn note_key(&self) {
+    /// Keeps the place: a key was shown.
+    pub fn keep(&self) {
         if let Some(stranger) = &self.stranger
             && !stranger.is_known.swap(true, Ordering::Relaxed)
         {

@@ -64,8 +64,8 @@ thread_local! {
     static READ: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 
-/// Says what the poll under way works on from now on.
-pub fn note_work(work: Work) {
+/// Sets what the poll under way works on from now on.
+pub fn set_work(work: Work) {
     polled(|task| task.work = work);
 }
 
@@ -375,14 +375,14 @@ mod tests {
             turns += 1;
             match turns {
                 1 => {
-                    note_work(Work::Command("long"));
+                    set_work(Work::Command("long"));
                     work_for(Duration::from_millis(30));
                 }
                 // What nobody names is what was worked on before.
                 2 => work_for(Duration::from_millis(5)),
                 // Waiting is no work, and short polls are not counted.
                 3 => sleep(Duration::from_millis(30)),
-                4..100 => note_work(Work::Command("short")),
+                4..100 => set_work(Work::Command("short")),
                 _ => return Poll::Ready(()),
             }
             Poll::Pending

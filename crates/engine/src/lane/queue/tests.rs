@@ -38,10 +38,10 @@ fn commands_that_were_withdrawn_are_looked_for_only_after_one_was() {
     assert!(waiting[1].0.withdraw());
     // Whoever withdraws it says so afterwards.
     assert!(!queue.drop_withdrawn());
-    queue.note_withdrawn();
+    queue.mark_withdrawn();
     assert!(queue.drop_withdrawn() && !queue.drop_withdrawn());
     assert_eq!(depth.get(), 2);
-    queue.note_withdrawn();
+    queue.mark_withdrawn();
     assert!(!queue.drop_withdrawn());
 }
 

@@ -23,7 +23,7 @@ fn the_largest_are_named_and_no_more_than_were_asked_for() {
     let mut survey = Survey::default();
     for number in 0..100u64 {
         let size = 1 + (number * 37) % 100;
-        survey.note(&format!("f{size:03}"), &chain(&of(size * 4000), 0.1), 3);
+        survey.add(&format!("f{size:03}"), &chain(&of(size * 4000), 0.1), 3);
         assert!(survey.largest.len() < 6);
     }
     survey.keep_largest(3);
@@ -32,7 +32,7 @@ fn the_largest_are_named_and_no_more_than_were_asked_for() {
     assert_eq!(survey.filters, 100);
 
     let mut unnamed = Survey::default();
-    unnamed.note("a", &chain(&of(1000), 0.1), 0);
+    unnamed.add("a", &chain(&of(1000), 0.1), 0);
     assert_eq!((unnamed.filters, unnamed.largest.len()), (1, 0));
 }
 
@@ -43,10 +43,10 @@ fn filters_that_may_not_grow_and_are_nearly_full_are_counted() {
         ..of(10_000)
     };
     let mut survey = Survey::default();
-    survey.note("roomy", &chain(&never, 0.5), 0);
-    survey.note("grows", &chain(&of(10_000), 0.94), 0);
+    survey.add("roomy", &chain(&never, 0.5), 0);
+    survey.add("grows", &chain(&of(10_000), 0.94), 0);
     assert_eq!(survey.nearly_full, 0);
-    survey.note("full", &chain(&never, 0.9), 0);
+    survey.add("full", &chain(&never, 0.9), 0);
     assert_eq!(survey.nearly_full, 1);
 }
 
@@ -58,7 +58,7 @@ fn series_of_filters_that_are_no_longer_among_the_largest_end() {
     let found = |names: &[&str]| {
         let mut survey = Survey::default();
         for name in names {
-            survey.note(name, &chain(&of(1000), 0.5), 9);
+            survey.add(name, &chain(&of(1000), 0.5), 9);
         }
         survey
     };

@@ -276,7 +276,7 @@ impl Chain {
     }
 
     /// Keeps count of a delete that found its item.
-    pub(in crate::chain) fn note_deletion(&mut self) {
+    pub(in crate::chain) fn count_deletion(&mut self) {
         self.deletions = self.deletions.saturating_add(1);
     }
 
@@ -296,7 +296,7 @@ impl Chain {
 
     /// Keeps count of a commit at that moment, in milliseconds since 1970.
     #[inline]
-    pub fn note_change(&mut self, now_ms: u64) {
+    pub fn count_change(&mut self, now_ms: u64) {
         self.version.changes = self.version.changes.saturating_add(1);
         self.version.changed_at_ms = now_ms;
     }

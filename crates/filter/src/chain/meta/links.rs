@@ -76,14 +76,14 @@ impl Links {
     }
 
     /// Keeps count of slots in a sub-filter: so many more are in use.
-    pub(in crate::chain) fn note_occupied(&mut self, position: u32, more: i32) {
+    pub(in crate::chain) fn add_occupied(&mut self, position: u32, more: i32) {
         if let Some(link) = self.links.get_mut(position as usize) {
             link.occupied = link.occupied.strict_add_signed(i64::from(more));
         }
     }
 
     /// Keeps count of a side counter in a sub-filter that was `before`.
-    pub(in crate::chain) fn note_counted(&mut self, position: u32, before: u64, after: u64) {
+    pub(in crate::chain) fn adjust_counted(&mut self, position: u32, before: u64, after: u64) {
         if let Some(link) = self.links.get_mut(position as usize) {
             link.counted = link.counted - before + after;
             link.keys = link.keys - before.min(1) + after.min(1);

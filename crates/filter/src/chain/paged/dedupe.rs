@@ -93,7 +93,7 @@ impl Merged {
                 self.page.counters.set(class.key(value), 0);
             }
         }
-        self.table.note_entry(code.known(both.slot, level));
+        self.table.add_entry(code.known(both.slot, level));
         self.table.counted += 1;
         let class = self.class(both);
         for (value, copies) in counted {

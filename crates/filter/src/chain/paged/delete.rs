@@ -78,7 +78,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         self.draft
             .set_counter(class.page(), class.key(value), copies - 1, more);
         self.table.counted -= 1;
-        self.table.note_keys(more.into());
+        self.table.add_keys(more.into());
     }
 
     /// Puts the first of what is counted with a match into its slot, if that is

@@ -75,7 +75,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         let fits = merged.page.counters.len() <= most_counters(&layout)
             && merged.take_in(entries, self.search, self.draft)?;
         let keys = merged.page.counters.len();
-        merged.table.note_keys(keys as i64);
+        merged.table.add_keys(keys as i64);
         Some(fits.then_some(merged))
     }
 
@@ -85,7 +85,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         let mut counted = Vec::new();
         for (number, bit) in [(pair.page, false), (pair.sibling, true)] {
             let counters = self.copies_beside(number)?;
-            merged.table.note_keys(-(counters.len() as i64));
+            merged.table.add_keys(-(counters.len() as i64));
             counted.extend(counters.iter().map(|(class, copies)| {
                 let slot = code.shallower(class.0 as u32, level, bit).slot;
                 (moved(class, slot), copies)
@@ -112,7 +112,7 @@ impl<D: Draft> PagePlanner<'_, D> {
                     table.void_copies = table.void_copies.saturating_sub(u64::from(was_copied));
                     if after.loses_a_bit {
                         table.forget_entry(known);
-                        table.note_entry(known - 1);
+                        table.add_entry(known - 1);
                     }
                     entries.push(Entry {
                         bucket: layout.bucket_at(pair.page, word),

@@ -55,7 +55,7 @@ impl<D: Draft> PagePlanner<'_, D> {
     fn enter(&mut self, code: SlotCode, free: &SlotOf, candidate: &Candidate, value: u32) {
         self.write(code.width(), free, candidate.slot | value, 1);
         self.table
-            .note_entry(code.known(candidate.slot, candidate.level.into()));
+            .add_entry(code.known(candidate.slot, candidate.level.into()));
     }
 
     /// Makes room for the item along a shortest path of kick-outs, which begins
@@ -68,7 +68,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         let is_placed = self.kick_out_within(candidates, value, SEARCH)?
             || self.kick_out_within(candidates, value, WIDE_SEARCH)?;
         if is_placed {
-            self.futile.note_room();
+            self.futile.reset();
         }
         Some(is_placed)
     }
@@ -144,7 +144,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             self.draft.set_counter(here.page(), key, 0, -1);
             self.draft
                 .set_counter(there.page(), moved, before + copies, i32::from(before == 0));
-            self.table.note_keys(-i64::from(before > 0));
+            self.table.add_keys(-i64::from(before > 0));
         }
         Some(())
     }

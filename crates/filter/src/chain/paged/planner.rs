@@ -117,7 +117,7 @@ impl<D: Draft> PagePlanner<'_, D> {
                 break;
             }
             if let Err(end) = self.split()? {
-                self.futile.note_refusal();
+                self.futile.count_refusal();
                 return Some(AddResult::Full(end));
             }
             self.stats.forced_splits += 1;
@@ -193,7 +193,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         self.draft
             .set_counter(page, key, copies + more, i32::from(copies == 0));
         self.table.counted += more;
-        self.table.note_keys(i64::from(copies == 0));
+        self.table.add_keys(i64::from(copies == 0));
         Some(true)
     }
 

@@ -36,7 +36,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             let before = self.draft.word(page(pair.page).word(word))?;
             for (lane, slot) in bucket::in_use(code.width(), before) {
                 self.share(&mut pages, (word, lane), halves(code, slot, level));
-                self.note_split(slot, level);
+                self.count_split(slot, level);
             }
         }
         let mut counted = [Vec::new(), Vec::new()];
@@ -56,13 +56,13 @@ impl<D: Draft> PagePlanner<'_, D> {
             page.counters = self.counters_of(counted);
         }
         let after: usize = pages.iter().map(|page| page.counters.len()).sum();
-        self.table.note_keys(after as i64 - counters.len() as i64);
+        self.table.add_keys(after as i64 - counters.len() as i64);
         let [stays, goes] = pages;
         self.draft.set_page(page(pair.page), stays);
         self.draft.set_page(page(pair.sibling), goes);
         self.table.layout = next;
         self.stats.splits += 1;
-        self.futile.note_room();
+        self.futile.reset();
         self.spend_pair();
         if next.pointer() == 0 {
             self.table.void_copies = 0;
@@ -101,15 +101,15 @@ impl<D: Draft> PagePlanner<'_, D> {
 
     /// Keeps count of an entry that is split: a void one is two from then on,
     /// each of which knows a bit more, by its page.
-    fn note_split(&mut self, slot: u32, level: u32) {
+    fn count_split(&mut self, slot: u32, level: u32) {
         let code = self.table.layout.code();
         if code.deeper(slot, level) == Deeper::Void {
             let known = code.known(slot, level);
             self.table.forget_entry(known);
-            self.table.note_entry(known + 1);
-            self.table.note_entry(known + 1);
+            self.table.add_entry(known + 1);
+            self.table.add_entry(known + 1);
             if let Some(epochs) = &mut self.table.epochs {
-                epochs.note(epoch_of(code, slot, epochs.current));
+                epochs.add(epoch_of(code, slot, epochs.current));
             }
             self.table.void_copies += 1;
             self.stats.void_copies += 1;

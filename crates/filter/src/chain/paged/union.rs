@@ -196,7 +196,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             return Some(Err(FullReason::GrowthLimit));
         };
         if let Err(end) = self.split()? {
-            self.futile.note_refusal();
+            self.futile.count_refusal();
             return Some(Err(end));
         }
         self.stats.forced_splits += 1;

@@ -106,14 +106,14 @@ impl<D: Draft> PagePlanner<'_, D> {
                 };
                 let held = longest.held & !layout.code().value_mask() | self.table.epoch_value();
                 self.write(layout.code().width(), &slot, held, 0);
-                self.note_seen(Some(epoch));
+                self.count_seen(Some(epoch));
             }
             return Some(AddResult::Refreshed);
         }
         let splits = self.stats.splits;
         let placed = self.place_seen(hash, &probe);
         if placed == Some(AddResult::Added) {
-            self.note_seen(None);
+            self.count_seen(None);
         }
         self.stats.max_splits = self.stats.max_splits.max(self.stats.splits - splits);
         placed
@@ -159,12 +159,12 @@ impl<D: Draft> PagePlanner<'_, D> {
     }
 
     /// Counts an entry of the current epoch, which was one of another before.
-    fn note_seen(&mut self, before: Option<Epoch>) {
+    fn count_seen(&mut self, before: Option<Epoch>) {
         if let Some(epochs) = &mut self.table.epochs {
             if let Some(before) = before {
                 epochs.forget(before);
             }
-            epochs.note(epochs.current);
+            epochs.add(epochs.current);
         }
     }
 

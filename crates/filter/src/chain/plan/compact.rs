@@ -162,7 +162,7 @@ impl<D: Draft> Planner<'_, D> {
         let [first, second] = self.probe(position, &link.layout, &here);
         let (page, key) = counters::address(&link.layout, position, &here);
         let copies = match first.matches + second.matches {
-            1 => self.missing.note(self.draft.counter(page, key)),
+            1 => self.missing.check(self.draft.counter(page, key)),
             _ => Some(0),
         };
         let placed = self.count_or_place(|layout| entry.candidates(layout));

@@ -13,9 +13,9 @@ use crate::cuckoo::kick::{Buckets, Elsewhere};
 pub(super) struct Missing(pub(super) bool);
 
 impl Missing {
-    /// Notes what was not at hand.
+    /// Remembers whether it was not at hand.
     #[inline]
-    pub(super) fn note<T>(&mut self, known: Option<T>) -> Option<T> {
+    pub(super) fn check<T>(&mut self, known: Option<T>) -> Option<T> {
         self.0 |= known.is_none();
         known
     }
@@ -35,7 +35,7 @@ impl<D: Draft> LinkBuckets<'_, D> {
         let at = self.layout.address(bucket);
         let page = PageAddress::new(self.position, at.page);
         for piece in bucket::pieces(WIDTH, at.first_slot, self.layout.bucket_size()) {
-            let word = self.missing.note(self.draft.word(page.word(piece.word)))?;
+            let word = self.missing.check(self.draft.word(page.word(piece.word)))?;
             let lanes = bucket::lanes_of(WIDTH, piece);
             slots.extend(lanes.map(|lane| bucket::get(WIDTH, word, lane)));
         }
@@ -48,7 +48,7 @@ impl<D: Draft> Buckets for LinkBuckets<'_, D> {
         let at = self.layout.address(bucket);
         let page = PageAddress::new(self.position, at.page);
         for piece in bucket::pieces(WIDTH, at.first_slot, self.layout.bucket_size()) {
-            let word = self.missing.note(self.draft.word(page.word(piece.word)))?;
+            let word = self.missing.check(self.draft.word(page.word(piece.word)))?;
             if let Some(lane) = bucket::find(WIDTH, word, piece, 0).first() {
                 let slot = piece.word * WIDTH.slots_per_word() + lane - at.first_slot;
                 return Some(Some(slot as u8));

@@ -201,7 +201,7 @@ impl<P: PlanPages> Draft for OverlaidPages<'_, P> {
     }
 
     /// Sub-filters beyond those that have pages read as 0 anyway.
-    fn note_grown(&mut self, _: &Chain) {}
+    fn add_sub_filters(&mut self, _: &Chain) {}
 
     fn set_page(&mut self, page: PageAddress, whole: WholePage) {
         self.overlay.set_whole(page, Arc::new(whole));

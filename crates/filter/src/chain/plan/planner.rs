@@ -326,18 +326,18 @@ impl<'a, D: Draft> Planner<'a, D> {
             let newest = self.chain.open().checked_sub(1)?;
             let kicked = self.kick_out(newest, candidates);
             if self.settled(kicked)?.is_some() {
-                self.futile.note_room();
+                self.futile.reset();
                 return Some(AddResult::Added);
             }
         }
         if self.chain.reopen() {
-            self.futile.note_room();
+            self.futile.reset();
             return self.add_to_links(hash);
         }
         let added = self.expand(hash);
         match added {
-            AddResult::Added => self.futile.note_room(),
-            _ => self.futile.note_refusal(),
+            AddResult::Added => self.futile.reset(),
+            _ => self.futile.count_refusal(),
         }
         Some(added)
     }
@@ -361,8 +361,8 @@ impl<'a, D: Draft> Planner<'a, D> {
             }
         };
         if deleted == Some(true) {
-            self.futile.note_room();
-            self.chain.note_deletion();
+            self.futile.reset();
+            self.chain.count_deletion();
         }
         deleted
     }
@@ -485,8 +485,8 @@ impl<'a, D: Draft> Planner<'a, D> {
     ) -> Option<()> {
         let link = self.chain.links().get(position)?;
         let (page, key) = counters::address(&link.layout, position, class);
-        let copies = self.missing.note(self.draft.counter(page, key))?;
-        if copies == 0 && self.missing.note(self.draft.counters(page))? >= MAX_COUNTERS {
+        let copies = self.missing.check(self.draft.counter(page, key))?;
+        if copies == 0 && self.missing.check(self.draft.counters(page))? >= MAX_COUNTERS {
             return None;
         }
         self.set_counter(page, key, copies, copies + more);
@@ -534,7 +534,7 @@ impl<'a, D: Draft> Planner<'a, D> {
         if let Err(reason) = self.chain.grow() {
             return AddResult::Full(reason);
         }
-        self.draft.note_grown(&self.chain);
+        self.draft.add_sub_filters(&self.chain);
         self.stats.expansions += 1;
         // All slots of the new sub-filter are free.
         match self.count_or_place(|layout| layout.candidates(hash)) {
@@ -554,7 +554,7 @@ impl<'a, D: Draft> Planner<'a, D> {
                 continue;
             };
             let (page, key) = counters::address(&layout, position, &candidates);
-            match self.missing.note(self.draft.counter(page, key)) {
+            match self.missing.check(self.draft.counter(page, key)) {
                 None => continue,
                 Some(0) => self.write(matching, 0),
                 Some(copies) => self.set_counter(page, key, copies, copies - 1),

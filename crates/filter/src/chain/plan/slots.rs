@@ -38,7 +38,7 @@ impl<D: Draft> Planner<'_, D> {
             let (mut matching, mut free) = (None, None);
             for piece in bucket::pieces(WIDTH, at.first_slot, layout.bucket_size()) {
                 let word = self.draft.word(page.word(piece.word));
-                let Some(word) = self.missing.note(word) else {
+                let Some(word) = self.missing.check(word) else {
                     continue;
                 };
                 let slot = |lane| piece.word * WIDTH.slots_per_word() + lane;
@@ -59,7 +59,7 @@ impl<D: Draft> Planner<'_, D> {
     pub(super) fn write(&mut self, slot: SlotAddress, fingerprint: u32) {
         let (word, lane) = WIDTH.word_and_lane(slot.slot);
         let at = slot.page.word(word);
-        let word = self.missing.note(self.draft.word(at));
+        let word = self.missing.check(self.draft.word(at));
         let Some(word) = word.filter(|_| !self.missing.0) else {
             return;
         };
@@ -69,14 +69,14 @@ impl<D: Draft> Planner<'_, D> {
         let word = bucket::set(WIDTH, word, lane, fingerprint);
         self.draft.set_slot(at, word, lane, more);
         if let Some(links) = self.chain.links_mut() {
-            links.note_occupied(at.sub, more);
+            links.add_occupied(at.sub, more);
         }
     }
 
     /// Moves a fingerprint from one slot to another.
     pub(super) fn relocate(&mut self, from: SlotAddress, to: SlotAddress) {
         let (word, lane) = WIDTH.word_and_lane(from.slot);
-        let word = self.missing.note(self.draft.word(from.page.word(word)));
+        let word = self.missing.check(self.draft.word(from.page.word(word)));
         let fingerprint = word.map(|word| bucket::get(WIDTH, word, lane));
         self.write(to, fingerprint.unwrap_or(0));
         self.write(from, 0);
@@ -98,7 +98,7 @@ impl<D: Draft> Planner<'_, D> {
         let more = i32::from(after != 0) - i32::from(before != 0);
         self.draft.set_counter(page, key, after, more);
         if let Some(links) = self.chain.links_mut() {
-            links.note_counted(page.sub, before, after);
+            links.adjust_counted(page.sub, before, after);
         }
     }
 }

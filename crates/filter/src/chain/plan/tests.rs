@@ -162,7 +162,7 @@ fn a_filter_with_as_many_items_as_can_be_counted_gives_slots_instead() {
         assert!(counted > 0, "{request:?}");
         // As if another page had the counters of so many.
         let others = MAX_ITEMS - it.chain.items();
-        it.chain.links_mut().unwrap().note_counted(0, 0, others);
+        it.chain.links_mut().unwrap().adjust_counted(0, 0, others);
         for _ in 0..20 {
             it.add(1);
         }

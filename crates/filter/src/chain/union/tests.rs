@@ -319,7 +319,7 @@ fn counts_double_until_they_can_be_counted_no_more() {
         let left = MAX_ITEMS - table.occupied - table.counted;
         (table.counted, table.items) = (table.counted + left, table.items + left);
         let mut pages = Pages::default();
-        pages.note_grown(&it.chain);
+        pages.add_sub_filters(&it.chain);
         let mut search = KickSearch::default();
         let mut planner = Planner::on(pages, it.chain.clone(), &mut search);
         let page = more.page(0).unwrap();

@@ -111,11 +111,11 @@ impl Checkpointer {
         let images = slice.images.len() as u64;
         self.settle_slice(slice, written.is_ok());
         self.cache.shed_counters();
-        self.note_outcome(&written);
+        self.tell_outcome(&written);
         written?;
         self.metrics.checkpoint_slices.inc();
         self.metrics.checkpoint_pages.inc_by(images);
-        self.note_cut(cut_before);
+        self.cut_before(cut_before);
         Ok(true)
     }
 
@@ -170,14 +170,14 @@ impl Checkpointer {
             return Ok(false);
         }
         let written = self.store.checkpoint(&[], needed);
-        self.note_outcome(&written);
+        self.tell_outcome(&written);
         written?;
-        self.note_cut(needed);
+        self.cut_before(needed);
         Ok(true)
     }
 
     /// Tells threads that wait whether there may be room.
-    fn note_outcome(&self, written: &Result<(), StoreError>) {
+    fn tell_outcome(&self, written: &Result<(), StoreError>) {
         let mut signals = self.signals.lock();
         signals.failure = written.as_ref().err().map(ToString::to_string);
         if signals.failure.is_some() {
@@ -251,7 +251,7 @@ impl Checkpointer {
         if page.table.is_dropped() {
             if let Some(frame) = dirty {
                 frame.set_dirty_state(DirtyState::Clean);
-                frame.note_unchanged();
+                frame.mark_unchanged();
             }
             self.cache.unpark(&page.table, page.page);
             return self.count_done(&page);
@@ -267,14 +267,14 @@ impl Checkpointer {
                     return self.copy_page(page, frame, slice);
                 };
                 // Its frame may be given away.
-                frame.note_unchanged();
+                frame.mark_unchanged();
                 frame.set_dirty_state(DirtyState::Clean);
                 self.metrics.parked_pages.inc();
                 if !is_first {
                     // It waits already, for older changes.
                     return self.count_done(&page);
                 }
-                self.note_dirty_frames(-1);
+                self.count_dirty_frames(-1);
                 page.need = Need::Parked;
                 waiting.put(page);
             }
@@ -333,7 +333,7 @@ impl Checkpointer {
         slice.bytes += image.len();
         slice.images.push((page.table.id(page.page), image));
         frame.set_changed_since_copy(0);
-        frame.note_unchanged();
+        frame.mark_unchanged();
         frame.set_dirty_state(DirtyState::Copied);
         slice.pages.push(page);
     }
@@ -388,13 +388,13 @@ impl Checkpointer {
                     since => page.oldest = Sequence(since),
                 }
             } else {
-                frame.note_all_changed();
+                frame.mark_all_changed();
             }
             frame.set_dirty_state(DirtyState::Dirty);
             // It waits for its frame's sake from now on.
             if page.need == Need::Parked {
                 page.need = Need::Changed;
-                self.note_dirty_frames(1);
+                self.count_dirty_frames(1);
             }
             waiting.put(page);
         }
@@ -418,11 +418,11 @@ impl Checkpointer {
         let table: &PageTable = &page.table;
         table.dirty.fetch_sub(1, Ordering::AcqRel);
         if page.need != Need::Parked {
-            self.note_dirty_frames(-1);
+            self.count_dirty_frames(-1);
         }
     }
 
-    fn note_dirty_frames(&self, more: i64) {
+    fn count_dirty_frames(&self, more: i64) {
         // In two's complement that is a subtraction for a negative number.
         let before = self.dirty_pages.fetch_add(more as u64, Ordering::Relaxed);
         self.metrics.dirty_pages.set(before as i64 + more);
@@ -438,8 +438,8 @@ impl Checkpointer {
         needed.fold(next, Sequence::min)
     }
 
-    fn note_cut(&self, before: Sequence) {
-        self.log.note_cut(before);
+    fn cut_before(&self, before: Sequence) {
+        self.log.cut(before);
         self.room.notify_all();
     }
 }

@@ -191,7 +191,7 @@ impl World {
     fn publish(&mut self, page: u32, record: Record, work: impl FnOnce(&mut Publication<'_>)) {
         let sequence = self.checkpointer.begin_commit(0);
         self.checkpointer.publish(0, sequence, 8, work);
-        self.note(sequence, page, record);
+        self.push(sequence, page, record);
     }
 
     /// Applies a record to a page wherever it lies; what is returned does.
@@ -225,11 +225,11 @@ impl World {
     fn apply(&mut self, page: u32, record: Record) {
         if self.make_room() {
             let sequence = self.applying(page, &record)();
-            self.note(sequence, page, record);
+            self.push(sequence, page, record);
         }
     }
 
-    fn note(&mut self, sequence: Sequence, page: u32, record: Record) {
+    fn push(&mut self, sequence: Sequence, page: u32, record: Record) {
         self.model[page as usize].apply(&record);
         self.log.push((sequence, page, record));
     }
@@ -254,7 +254,7 @@ impl World {
         self.meanwhile(moment, apply, work);
         for (sequence, record) in heard.try_iter().zip(records) {
             self.applied_meanwhile += 1;
-            self.note(sequence, page, record.clone());
+            self.push(sequence, page, record.clone());
         }
     }
 

@@ -117,7 +117,7 @@ fn what_is_too_large_from_its_beginning_takes_no_memory() {
         for piece in written(&[large, ping.clone()]).chunks(READ_BYTES) {
             assert!(dropped.is_none());
             decoder.room().extend_from_slice(piece);
-            decoder.note_read(piece.len());
+            decoder.adapt_to_read(piece.len());
             match decoder.decode(&bounds, 10) {
                 Decoded::Incomplete => {}
                 other => dropped = Some(other),
@@ -139,7 +139,7 @@ fn what_is_dropped_keeps_no_memory() {
     for piece in bytes[..bytes.len() - 1].chunks(READ_BYTES) {
         decoder.room().extend_from_slice(piece);
         assert_eq!(decoder.decode(&bounds, 10), Decoded::Incomplete);
-        decoder.note_read(piece.len());
+        decoder.adapt_to_read(piece.len());
     }
     decoder.drop_command(Dropped::NoMemory);
     assert_eq!(decoder.decode(&bounds, 10), Decoded::Incomplete);
@@ -166,7 +166,7 @@ fn what_room_for_a_large_word_costs_is_known_before_it_is_made() {
             grown += 1;
         }
         decoder.room().extend_from_slice(piece);
-        decoder.note_read(piece.len());
+        decoder.adapt_to_read(piece.len());
         assert_eq!(decoder.decode(&bounds, 10), Decoded::Incomplete);
     }
     assert!((2..10).contains(&grown), "{grown}");
@@ -240,7 +240,7 @@ fn a_large_command_leaves_no_memory_behind() {
         let mut decoder = Decoder::new();
         for piece in bytes.chunks(10_000) {
             decoder.room().extend_from_slice(piece);
-            decoder.note_read(piece.len());
+            decoder.adapt_to_read(piece.len());
             match decoder.decode(&bounds, 10) {
                 Decoded::Commands(pipeline) => decoder.recycle(pipeline),
                 Decoded::Incomplete if is_dropped => decoder.drop_command(Dropped::NoMemory),

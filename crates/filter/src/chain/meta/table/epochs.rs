@@ -75,7 +75,7 @@ impl Epochs {
     }
 
     /// Counts an entry of an epoch.
-    pub(in crate::chain) fn note(&mut self, epoch: Epoch) {
+    pub(in crate::chain) fn add(&mut self, epoch: Epoch) {
         if let Some(entries) = self.of_epoch(epoch) {
             *entries += 1;
             self.live += 1;
@@ -105,7 +105,7 @@ mod tests {
         let window = Window::new(30, 10).unwrap();
         let mut epochs = Epochs::new(window, 100);
         for (epoch, entries) in [(100, 3), (99, 2), (97, 1), (96, 5), (101, 7)] {
-            (0..entries).for_each(|_| epochs.note(epoch));
+            (0..entries).for_each(|_| epochs.add(epoch));
         }
         // Expired ones and those that are still to come are not counted.
         assert_eq!((&epochs.by_age[..], epochs.live), (&[3, 2, 0, 1][..], 6));

@@ -141,9 +141,9 @@ impl Table {
         }
     }
 
-    /// Notes that they are more, or fewer.
+    /// Adds to them, or takes off.
     #[inline]
-    pub(in crate::chain) fn note_keys(&mut self, more: i64) {
+    pub(in crate::chain) fn add_keys(&mut self, more: i64) {
         if self.epochs.is_none() {
             self.keys = self.keys.saturating_add_signed(more);
         }
@@ -316,14 +316,14 @@ impl Table {
         self.known.take_away(&before.known);
     }
 
-    /// Notes an entry of which so many bits are known.
+    /// Counts an entry of which so many bits are known.
     #[inline]
-    pub(in crate::chain) fn note_entry(&mut self, known: u32) {
+    pub(in crate::chain) fn add_entry(&mut self, known: u32) {
         self.occupied += 1;
         self.known.add(known);
     }
 
-    /// Notes that one is gone.
+    /// Takes one off.
     #[inline]
     pub(in crate::chain) fn forget_entry(&mut self, known: u32) {
         self.occupied -= 1;
