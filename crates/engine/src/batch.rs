@@ -87,7 +87,7 @@ impl ItemBatch {
 
     /// The items from `first` on that are worked on in one turn: up to `most`,
     /// fewer where they are long, at least one.
-    pub(super) fn turn(&self, first: usize, most: usize) -> Range<usize> {
+    pub(super) fn chunk(&self, first: usize, most: usize) -> Range<usize> {
         let places = self.places.get(first..).unwrap_or_default();
         let mut bytes = 0;
         let fits = places.iter().take(most.max(1)).take_while(|place| {
@@ -129,21 +129,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_is_short_where_items_are_long() {
+    fn a_chunk_is_short_where_items_are_long() {
         let mut items = ItemBatch::default();
         for length in [10, 10, 10, BYTES_PER_TURN, 10, 2 * BYTES_PER_TURN, 1] {
             items.push(&vec![7; length]);
         }
         let mut first = 0;
-        let mut turns = Vec::new();
+        let mut chunks = Vec::new();
         while first < items.len() {
-            let turn = items.turn(first, 4);
-            turns.push(turn.len());
-            first = turn.end;
+            let chunk = items.chunk(first, 4);
+            chunks.push(chunk.len());
+            first = chunk.end;
         }
-        assert_eq!(turns, [4, 2, 1]);
-        assert_eq!(items.turn(0, 2), 0..2);
-        assert_eq!(items.turn(7, 2), 7..7);
+        assert_eq!(chunks, [4, 2, 1]);
+        assert_eq!(items.chunk(0, 2), 0..2);
+        assert_eq!(items.chunk(7, 2), 7..7);
     }
 
     #[test]

@@ -276,7 +276,7 @@ pub(super) fn ask_at_once<Q: Question>(
     cache: &PageCache,
 ) -> Option<Answers<Q::Answer>> {
     let view = filter.view.load();
-    if items.len() > per_turn(&view) || items.turn(0, items.len()).len() < items.len() {
+    if items.len() > per_turn(&view) || items.chunk(0, items.len()).len() < items.len() {
         return None;
     }
     let mut hashes = Vec::with_capacity(items.len());
@@ -311,9 +311,9 @@ pub(super) async fn ask<Q: Question>(
             caller.check()?;
         }
         hashes.clear();
-        let turn = items.turn(first, per_turn);
-        let of_turn = items.iter().skip(first).take(turn.len());
-        hasher.hash_all(of_turn, &mut hashes);
+        let chunk = items.chunk(first, per_turn);
+        let of_chunk = items.iter().skip(first).take(chunk.len());
+        hasher.hash_all(of_chunk, &mut hashes);
         let mut open = {
             let view = filter.view.load();
             result.ask_resident(question, filter, &view, cache, first, &hashes)
@@ -326,12 +326,12 @@ pub(super) async fn ask<Q: Question>(
             let view = filter.view.load_full();
             let pages = all_pages(&view.chain, open.iter().filter_map(|&it| hashes.get(it)));
             let read = Box::pin(state.read_cold(caller, vec![(view, pages)], round)).await?;
-            let of_turn = Turn {
+            let chunk = Chunk {
                 first,
                 hashes: &hashes,
             };
             let _held = state.hold_publications(filter, round);
-            result.ask_each(question, filter, cache, &read.images, of_turn, &mut open);
+            result.ask_each(question, filter, cache, &read.images, chunk, &mut open);
             round += 1;
         }
         first += hashes.len();
@@ -377,13 +377,13 @@ impl<A: Clone + Default> Answers<A> {
         self.cached_pages += groups.pages;
         if !open.is_empty() {
             let images = Images::default();
-            let of_turn = Turn { first, hashes };
-            self.ask_each(question, filter, cache, &images, of_turn, &mut open);
+            let chunk = Chunk { first, hashes };
+            self.ask_each(question, filter, cache, &images, chunk, &mut open);
         }
         open
     }
 
-    /// Asks about the open items of a turn one by one, and leaves those that
+    /// Asks about the open items of a chunk one by one, and leaves those that
     /// stay open.
     fn ask_each<Q: Question<Answer = A>>(
         &mut self,
@@ -391,7 +391,7 @@ impl<A: Clone + Default> Answers<A> {
         filter: &OpenFilter,
         cache: &PageCache,
         images: &Images,
-        Turn { first, hashes }: Turn<'_>,
+        Chunk { first, hashes }: Chunk<'_>,
         open: &mut Vec<usize>,
     ) {
         let mut reshapes = Reshapes::default();
@@ -421,7 +421,7 @@ impl<A: Clone + Default> Answers<A> {
 
 /// Items of a request that are asked about together.
 #[derive(Clone, Copy)]
-struct Turn<'a> {
+struct Chunk<'a> {
     /// Position of the first.
     first: usize,
     hashes: &'a [ItemHash],

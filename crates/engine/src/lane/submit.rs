@@ -261,9 +261,9 @@ impl Submitter {
         if !pages_ahead(&view.chain, changes).all(is_resident) {
             return Ok(false);
         }
-        for turn in items.chunks(items_per_turn(&view.chain)) {
+        for chunk in items.chunks(items_per_turn(&view.chain)) {
             let resident = |&hash: &ItemHash| candidate_pages(&view.chain, hash).all(is_resident);
-            if !turn.iter().all(resident) {
+            if !chunk.iter().all(resident) {
                 return Ok(false);
             }
             tokio::task::yield_now().await;
@@ -281,8 +281,8 @@ impl Submitter {
         items: &[ItemHash],
         needed: &mut BTreeSet<PageAddress>,
     ) -> Result {
-        for turn in items.chunks(items_per_turn(chain)) {
-            for page in turn.iter().flat_map(|&hash| candidate_pages(chain, hash)) {
+        for chunk in items.chunks(items_per_turn(chain)) {
+            for page in chunk.iter().flat_map(|&hash| candidate_pages(chain, hash)) {
                 needed.insert(page);
                 self.check_pages(needed.len())?;
             }
@@ -362,9 +362,9 @@ pub(crate) async fn hash_items(
             tokio::task::yield_now().await;
             caller.check()?;
         }
-        let turn = items.turn(hashes.len(), ITEMS_PER_TURN);
-        let of_turn = items.iter().skip(turn.start).take(turn.len());
-        hasher.hash_all(of_turn, &mut hashes);
+        let chunk = items.chunk(hashes.len(), ITEMS_PER_TURN);
+        let of_chunk = items.iter().skip(chunk.start).take(chunk.len());
+        hasher.hash_all(of_chunk, &mut hashes);
     }
     Ok(hashes.into())
 }

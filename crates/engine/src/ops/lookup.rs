@@ -280,24 +280,24 @@ impl<'a> Sweep<'a> {
         let per_turn = PROBES_PER_TURN / sub_filters.iter().sum::<usize>().max(1);
         let (mut first, mut spent) = (0, 0);
         while first < self.asked.items.len() {
-            let turn = self.asked.items.turn(first, per_turn);
+            let chunk = self.asked.items.chunk(first, per_turn);
             for (filter, sub_filters) in sub_filters.iter().enumerate() {
-                let mut next = turn.start;
-                while next < turn.end {
-                    next = self.ask_resident(filter, next..turn.end);
+                let mut next = chunk.start;
+                while next < chunk.end {
+                    next = self.ask_resident(filter, next..chunk.end);
                     if self.cold_pages >= PAGES_PER_LOAD {
                         self.ask_cold().await?;
                     }
                 }
                 spent +=
-                    turn.len() * sub_filters + self.hashed_bytes(filter, &turn) / BYTES_A_PROBE;
+                    chunk.len() * sub_filters + self.hashed_bytes(filter, &chunk) / BYTES_A_PROBE;
                 if spent >= PROBES_PER_TURN {
                     spent = 0;
                     tokio::task::yield_now().await;
                     self.caller.check()?;
                 }
             }
-            first = turn.end;
+            first = chunk.end;
         }
         self.ask_cold().await
     }

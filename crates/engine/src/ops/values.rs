@@ -320,8 +320,8 @@ impl Engine {
                         tokio::task::yield_now().await;
                         self.caller.check()?;
                     }
-                    let turn = values.len()..rows.len().min(values.len() + ITEMS_PER_TURN);
-                    rows.values(turn, &mut codec, field, &mut values)?;
+                    let chunk = values.len()..rows.len().min(values.len() + ITEMS_PER_TURN);
+                    rows.values(chunk, &mut codec, field, &mut values)?;
                 }
                 Ok(values.into())
             }
