@@ -200,6 +200,31 @@ fn a_lane_is_asked_once_for_strong_questions_that_come_together() {
 }
 
 #[test]
+fn a_lane_is_asked_once_for_many_filters_that_are_not_there() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let cluster = Cluster::start([&[], &[]], None);
+    for leader in 0..2 {
+        let filter = &cluster.led_by(leader)[0];
+        let mut connection = cluster.connect(0, None);
+        let none: Vec<String> = (0..2000).map(|it| format!("none{it}")).collect();
+        connection.ask(&format!("CF.ADD {filter} {leader}"));
+        let (_, before) = position(&mut connection);
+        let deleted = cluster
+            .connect(0, None)
+            .ask(&format!("DEL {}", none.join(" ")));
+        assert_eq!(deleted, int(0));
+        connection.ask(&format!("CF.ADD {filter} {leader}"));
+        let (_, after) = position(&mut connection);
+        // The item, and for each thousand names what made sure in each lane that nothing is
+        // missed.
+        let (records, most) = (after - before, 4 + 2 * LANES as u64);
+        assert!((2..most).contains(&records), "{records} records");
+    }
+}
+
+#[test]
 fn a_pod_is_asked_once_for_many_filters() {
     if !nats_server::is_there() {
         return;

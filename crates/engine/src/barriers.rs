@@ -9,11 +9,12 @@ use super::sharing::LaneSharing;
 use super::slot::lane_of;
 use super::state::{Engine, EngineState};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 impl Engine {
     /// Makes sure that this pod has applied everything that was acknowledged for
     /// a lane before it was called: has the log take a record without a commit.
-    /// All that wait at once share one.
+    /// All that wait at once share one, and so does all that one request asks for.
     ///
     /// # Errors
     /// Another pod leads the lane, or will in a moment, since this one can't store what
@@ -26,15 +27,18 @@ impl Engine {
         // One that has begun already may be from before this.
         let needed = shared.barriers_begun.load(Ordering::Acquire) + 1;
         let mut ended = caller.within(shared.barriers_ended.lock()).await?;
-        if *ended >= needed {
+        let (number, began) = *ended;
+        let mut of_request = began.into_iter().zip(caller.since);
+        if number >= needed || of_request.any(|(began, since)| since < began) {
             return Ok(());
         }
         let this = shared.barriers_begun.fetch_add(1, Ordering::AcqRel) + 1;
+        let began = Instant::now();
         let command = Command::Barrier(lane);
         let passed = state.lanes.submit_new(caller, command, None, None);
         match passed.await {
             Ok(_) => {
-                *ended = this;
+                *ended = (this, Some(began));
                 Ok(())
             }
             // The lease goes to a pod whose disk has room and answers.

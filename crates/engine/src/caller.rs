@@ -12,6 +12,7 @@ pub(super) static SERVER: Caller = Caller {
     key: None,
     has_rivals: false,
     deadline: None,
+    since: None,
     turn: Turn(None),
 };
 
@@ -26,6 +27,9 @@ pub struct Caller {
     pub has_rivals: bool,
     /// When nobody waits for the answer any more.
     pub deadline: Option<Instant>,
+    /// When the request had come, if it asks for many things one after another: the log is
+    /// asked once for all of them.
+    pub since: Option<Instant>,
     /// Its turn among large requests.
     pub turn: Turn,
 }

@@ -7,6 +7,7 @@ use super::slot::lane_of_slot;
 use crate::page::FilterId;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Instant;
 use tokio::sync::Mutex as AsyncMutex;
 
 /// All of them.
@@ -21,8 +22,8 @@ pub(super) struct LaneSharing {
     pub(super) place: Arc<LanePlace>,
     /// How many barriers have begun, one after the other.
     pub(super) barriers_begun: AtomicU64,
-    /// The last one that ended well; held while one is under way.
-    pub(super) barriers_ended: AsyncMutex<u64>,
+    /// The last one that ended well, and when it began; held while one is under way.
+    pub(super) barriers_ended: AsyncMutex<(u64, Option<Instant>)>,
 }
 
 /// What orders the commits of a lane that begins, and the largest serial number of a filter

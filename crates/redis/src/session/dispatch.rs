@@ -29,6 +29,7 @@ impl Session {
         set_work(spec.map_or(Work::Unknown, |spec| Work::Command(spec.name)));
         if from == 0 {
             (self.patience, self.here_to) = (None, 0);
+            self.since = Some(Instant::now());
         }
         let is_free = self.is_known() && self.transaction.is_none();
         // The session that it is beside has found out that they are worked on here.

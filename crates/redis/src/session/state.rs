@@ -45,6 +45,8 @@ pub(crate) struct Session {
     pub(super) positions: BTreeMap<u32, u64>,
     /// Those that were changed.
     pub(super) changed: BTreeSet<u32>,
+    /// When the commands had come that are worked on.
+    pub(super) since: Option<Instant>,
     /// Until when commands that came together wait for pods that lead.
     pub(super) patience: Option<Instant>,
     /// Those before this one are worked on here.
@@ -85,6 +87,7 @@ impl Session {
             is_strong: false,
             positions: BTreeMap::new(),
             changed: BTreeSet::new(),
+            since: None,
             patience: None,
             here_to: 0,
             forwarded_by: ForwardedBy::default(),
@@ -276,6 +279,7 @@ impl Session {
         let caller = self.principal.as_ref().map(|it| it.caller(None));
         Caller {
             deadline: Some(self.until.map_or(longest, |until| until.min(longest))),
+            since: self.since,
             ..caller.unwrap_or_default()
         }
     }
