@@ -20,7 +20,7 @@ from pathlib import Path
 # What one caller may cost another is measured: nothing else runs beside it.
 ALONE = ["dearest"]
 # They take longest, so they begin first.
-LONGEST = ["cluster", "cuckood", "chaos", "blackbox", "engine", "crash", "api"]
+LONGEST = "engine cluster blackbox chaos api layouts crash cuckood_filter cuckood_cluster".split()
 
 # Tests at a time, where that is more than there are cores: these wait for leases that end
 # and brokers that start, and for so little else that two cores are idle.
