@@ -331,8 +331,14 @@ fn who_stands_where_a_pod_stood_is_told_no_key() {
     // Its lease lives on for a while, and changes go there.
     let since = Instant::now();
     let mut refused = 0;
-    while cluster.add(0, &filter, "y").0 != 200 {
+    loop {
+        let (status, answer) = cluster.add(0, &filter, "y");
+        if status == 200 {
+            break;
+        }
         refused += 1;
+        // Nothing was sent, so nothing is indeterminate.
+        assert_eq!(answer["code"], "not_leading", "{answer}");
         assert!(since.elapsed() < Duration::from_secs(30));
     }
     let heard = thief.heard();
@@ -344,7 +350,6 @@ fn who_stands_where_a_pod_stood_is_told_no_key() {
     for secret in [&cluster.key, &key_of("k")] {
         assert!(!heard.contains(secret.as_str()));
     }
-    // Nothing was sent, so nothing was indeterminate.
     let said = cluster.pods[0].log();
     assert!(
         said.contains("it does not know the key of the cluster"),
