@@ -7,6 +7,8 @@
     reason = "what helps a test may fail as the test does"
 )]
 
+#[path = "../crates/engine/tests/checked/mod.rs"]
+mod checked;
 #[path = "../crates/pages/tests/memory/mod.rs"]
 mod memory;
 
@@ -216,6 +218,7 @@ fn engine() -> Engine {
         max_log_bytes: 4 << 20,
         max_queued_commands: 64,
         max_queued_items: 100_000,
+        after_commit: Some(crate::checked::after_commit),
         ..EngineOptions::with_cache(16 << 20)
     };
     let metrics = Arc::new(Metrics::new().unwrap());

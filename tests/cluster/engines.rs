@@ -48,7 +48,10 @@ impl Pod {
             lanes: cluster.founding.lanes,
             writer: Writer(writer),
         };
-        let options = EngineOptions::with_cache(64 << 20);
+        let options = EngineOptions {
+            after_commit: Some(crate::checked::after_commit),
+            ..EngineOptions::with_cache(64 << 20)
+        };
         let member = Member::join(store, &options, metrics, membership).unwrap();
         let engine = member.engine().clone();
         let holder = Holder::new(Writer(writer), String::new());

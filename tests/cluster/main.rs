@@ -35,6 +35,8 @@
 
 mod backups;
 mod broker;
+#[path = "../../crates/engine/tests/checked/mod.rs"]
+mod checked;
 mod clocks;
 mod commands;
 mod ends;

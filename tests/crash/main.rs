@@ -26,6 +26,8 @@
 #[path = "../blackbox/besieging.rs"]
 #[expect(dead_code, reason = "the test of slow clients needs more of it")]
 mod besieging;
+#[path = "../../crates/engine/tests/checked/mod.rs"]
+mod checked;
 mod disk;
 mod full_disk;
 mod hang;

@@ -26,6 +26,7 @@ impl Model {
             max_log_bytes: 16 << 20,
             checkpoint_slice_bytes: 1 << 20,
             max_imports: 1,
+            after_commit: Some(crate::checked::after_commit),
             ..EngineOptions::with_cache(128 << 20)
         };
         let store = PageStore::open(Arc::new(MemoryStore::new())).unwrap();
