@@ -1,6 +1,7 @@
 //! Everything is read again and again while filters change, and nothing but
 //! damage is called damage.
 
+use crate::checked::{LOOKS, wrong_sum};
 use crate::memory::MemoryStore;
 use crate::support::{add, batch, create, kept, name, number, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
@@ -9,10 +10,11 @@ use cuckood::engine::{
     AddOptions, AddResult, Adopted, Engine, EngineOptions, ItemBatch, Replace, ScrubOptions,
 };
 use cuckood::metrics::Metrics;
-use cuckood::page::{Ordinal, PageId, PageIndex};
+use cuckood::page::{Ordinal, PageId, PageIndex, Sequence};
 use cuckood::store::PageStore;
 use cuckood::store::format::StoredValue;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const FAST: ScrubOptions = ScrubOptions {
@@ -260,4 +262,41 @@ async fn a_scrub_that_is_off_reads_nothing() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(metrics.scrub_passes.get(), 0);
     tokio::task::block_in_place(|| engine.halt());
+}
+
+/// Most tests believe that commits are looked at.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_tests_look_at_commits_and_notice_a_wrong_sum() {
+    let memory = MemoryStore::new();
+    let (engine, _) = open(&memory, &options(1024));
+    let request = FilterRequest {
+        capacity: Some(2_000),
+        layout: Some(LayoutKind::Classic),
+        ..FilterRequest::default()
+    };
+    let looks = || LOOKS.load(Ordering::Relaxed);
+    let (before, began) = (looks(), Instant::now());
+    create(&engine, "f", &request).await;
+    add(&engine, "f", 0..1_000).await;
+    // The next look comes a while after the one before.
+    for item in 1_000.. {
+        if looks() > before {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "no look");
+        add(&engine, "f", [item]).await;
+    }
+    tokio::task::block_in_place(|| engine.shutdown().unwrap());
+    let (store, filter) = (kept(&memory), number("f", 1));
+    let wrong = || wrong_sum(&store, filter, 1 << 20);
+    assert_eq!(wrong(), None);
+    let page = PageId {
+        filter,
+        ordinal: Ordinal(0),
+        page: PageIndex(0),
+    };
+    store
+        .checkpoint(&[(page, vec![0; 64])], Sequence(0))
+        .unwrap();
+    assert!(wrong().is_some_and(|it| it.contains("slots in use")));
 }

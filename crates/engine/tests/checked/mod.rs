@@ -10,6 +10,7 @@ use cuckood_pages::page::FilterId;
 use cuckood_pages::store::PageStore;
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bytes of slots of a filter beyond which it is not read.
@@ -17,6 +18,9 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// It takes one part in so many of a lane's time.
 const SHARE: u32 = 20;
+
+/// Filters that were read, of all engines of this program.
+pub(crate) static LOOKS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     /// When the commits of a lane are looked at again.
@@ -31,17 +35,30 @@ pub(crate) fn after_commit(store: &PageStore, changed: &[(FilterId, u64)]) {
         return;
     }
     for &(id, bytes) in changed {
-        if bytes <= MOST_BYTES {
-            // That the store can't be read is of the tests that have it so.
-            let _ = inspect_filter(store, id, bytes, &mut Sums);
+        if bytes <= MOST_BYTES
+            && let Some(wrong) = wrong_sum(store, id, bytes)
+        {
+            eprintln!("after a commit: {wrong}");
+            std::process::abort();
         }
     }
     let pause: Duration = SHARE * began.elapsed();
     NOT_BEFORE.set(Some(Instant::now() + pause));
 }
 
-/// Ends the program where sums part: no test damages what they are made of.
-struct Sums;
+/// What is said of a filter whose pages hold other than it says: no test damages what sums
+/// are made of.
+pub(crate) fn wrong_sum(store: &PageStore, id: FilterId, bytes: u64) -> Option<String> {
+    let mut sums = Sums(None);
+    // That the store can't be read is of the tests that have it so.
+    if inspect_filter(store, id, bytes, &mut sums).is_ok() {
+        LOOKS.fetch_add(1, Ordering::Relaxed);
+    }
+    sums.0
+}
+
+/// What is wrong with sums.
+struct Sums(Option<String>);
 
 impl Inspector for Sums {
     fn read(&mut self, _: u64) -> ControlFlow<()> {
@@ -50,8 +67,7 @@ impl Inspector for Sums {
 
     fn fault(&mut self, fault: Fault) {
         if fault.is_sum {
-            eprintln!("after a commit: {fault}");
-            std::process::abort();
+            self.0 = Some(fault.to_string());
         }
     }
 }
