@@ -2,6 +2,9 @@
 
 use crate::prepared::World;
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write as _;
 
 type Make = Box<dyn Fn(&World) -> Vec<Round>>;
 
@@ -133,6 +136,14 @@ impl Request {
 
     pub(crate) fn json(self, body: String) -> Request {
         self.body("application/json", body)
+    }
+
+    /// With its body compressed.
+    pub(crate) fn packed(self) -> Request {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(&self.body).unwrap();
+        let body = gzip.finish().unwrap().into();
+        Request { body, ..self }.header("content-encoding", "gzip")
     }
 
     pub(crate) fn or(self, status: u16) -> Request {

@@ -44,6 +44,13 @@ pub(crate) fn lines(count: usize, from: usize) -> String {
     (from..from + count).map(|n| format!("{n}\n")).collect()
 }
 
+/// The same with as many bytes as a body may have.
+pub(crate) fn long_lines(count: usize, from: usize) -> String {
+    let digits = ((32 << 20) / count - 1).min(1000);
+    let numbers = from..from + count;
+    numbers.map(|n| format!("{n:0digits$}\n")).collect()
+}
+
 /// Items of so many characters of base64, a multiple of four.
 pub(crate) fn base64_items(count: usize, characters: usize) -> String {
     let items: Vec<String> = (0..count)

@@ -1,7 +1,9 @@
 //! The dearest forms of each route.
 
 use crate::form::{Form, Request, Round};
-use crate::prepared::{World, base64_items, entries, entry_lines, lines, name, rows, shape};
+use crate::prepared::{
+    World, base64_items, entries, entry_lines, lines, long_lines, name, rows, shape,
+};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE;
 use serde_json::json;
@@ -196,6 +198,11 @@ fn of_questions() -> Vec<Form> {
             })
             .among_the_worst(),
         );
+        all.push(Form::request(
+            door,
+            "32 MiB of text, packed",
+            |world, it| it.at("chain").text(long_lines(world.many, 0)).packed(),
+        ));
         all.push(Form::request(door, "32 MiB of base64", |world, it| {
             let items = base64_items(world.many, 124);
             let body = format!(r#"{{"encoding":"base64","items":[{items}]}}"#);
@@ -281,14 +288,26 @@ fn of_changes() -> Vec<Form> {
             ))
             },
         ),
+        each(
+            "POST /filters/{key}/items",
+            "32 MiB of text, packed",
+            2,
+            |world, it, n| {
+                let it = it.at("unless").query("only_if_absent=true");
+                it.text(long_lines(world.many, n * world.many)).packed()
+            },
+        ),
         Form::request("POST /filters/{key}/items", "to a chain", |world, it| {
             it.at("deep").text(lines(world.many / 4, 0))
         }),
         each(
             "POST /filters/{key}/items/delete",
-            "250,000",
+            "250,000, packed",
             8,
-            |world, it, n| it.at("added").text(lines(world.many, n * world.many)),
+            |world, it, n| {
+                let it = it.at("added");
+                it.text(lines(world.many, n * world.many)).packed()
+            },
         ),
         each(
             "POST /filters/{key}/items/delete",
@@ -315,7 +334,7 @@ fn of_changes() -> Vec<Form> {
         .among_the_worst(),
         each(
             "POST /filters/{key}/import",
-            "32 MiB of JSON",
+            "32 MiB of JSON, packed",
             64,
             move |world, it, n| {
                 let query = format!("import_id={}", long_id(1000 + n));
@@ -323,6 +342,7 @@ fn of_changes() -> Vec<Form> {
                 it.at("imported")
                     .query(&query)
                     .body("application/x-ndjson", body)
+                    .packed()
             },
         ),
         Form::request("GET /filters/{key}/imports", "gzip", |_, it| {
@@ -347,8 +367,9 @@ fn of_values() -> Vec<Form> {
         Form::request("GET /filters/{key}/values", "1,024 rows", |_, it| {
             it.at("rows").query("item=0").zipped()
         }),
-        each(add, "250,000 lines", 4, |world, it, n| {
-            it.at("entered").once(n).text(entry_lines(world.many, n))
+        each(add, "250,000 lines, packed", 4, |world, it, n| {
+            let it = it.at("entered").once(n);
+            it.text(entry_lines(world.many, n)).packed()
         }),
         each(add, "250,000 entries", 4, |world, it, n| {
             it.at("entered").json(format!(
@@ -360,8 +381,9 @@ fn of_values() -> Vec<Form> {
             let rows = rows(world.many.min(8_000), n + 1);
             it.at("rowed").json(format!(r#"{{"entries":[{rows}]}}"#))
         }),
-        each(delete, "250,000 lines", 4, |world, it, n| {
-            it.at("entered").once(n).text(entry_lines(world.many, n))
+        each(delete, "250,000 lines, packed", 4, |world, it, n| {
+            let it = it.at("entered").once(n);
+            it.text(entry_lines(world.many, n)).packed()
         }),
         each(delete, "250,000 entries", 4, |world, it, n| {
             it.at("entered").json(format!(
@@ -369,9 +391,9 @@ fn of_values() -> Vec<Form> {
                 entries(world.many, n)
             ))
         }),
-        each(replace, "250,000 lines", 4, |world, it, n| {
+        each(replace, "250,000 lines, packed", 4, |world, it, n| {
             let lines = (0..world.many).map(|item| format!("{item}\t{n}\t{}\n", n + 1));
-            it.at("entered").once(n).text(lines.collect())
+            it.at("entered").once(n).text(lines.collect()).packed()
         }),
         each(replace, "250,000 entries", 4, |world, it, n| {
             let of = |item: usize| format!(r#"{{"item":"{item:08}","from":{n},"to":{}}}"#, n + 1);
@@ -388,7 +410,8 @@ fn of_values() -> Vec<Form> {
         })
         .among_the_worst(),
         Form::request(query, "64 MiB of rows", |world, it| {
-            it.at("rows").text(lines(world.rowed, 0)).zipped()
+            let it = it.at("rows").text(lines(world.rowed, 0));
+            it.packed().zipped()
         }),
         Form::request(query, "250,000 items of base64", |world, it| {
             let items = base64_items(world.many, 8);
