@@ -3,6 +3,7 @@
 use crate::form::{Request, Round};
 use cuckood::client::remote::choose_cryptography;
 use futures_util::future::join_all;
+use memchr::memmem;
 use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -190,6 +191,10 @@ async fn pipeline(stream: &mut TcpStream, commands: &[u8], asked: &Asked) -> boo
         loop {
             let read = reader.read(&mut piece).await.unwrap_or(0);
             let came = &piece[..read];
+            // All that comes before was taken, but nothing was done.
+            if memmem::find(came, b"\r\n-EXECABORT ").is_some() {
+                first = Some(b'-');
+            }
             first = first.or(came.first().copied());
             tail.extend_from_slice(&came[came.len().saturating_sub(END_REPLY.len())..]);
             let spare = tail.len().saturating_sub(END_REPLY.len());
