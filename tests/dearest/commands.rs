@@ -7,6 +7,13 @@ use bytes::Bytes;
 /// Commands that are taken apart before they are worked on.
 const PIPELINE: usize = 1024;
 
+/// Commands of a transaction about the longest name: with a tenth more, the memory that
+/// they are kept in would be more than a command may have.
+const IN_A_TRANSACTION: usize = 60_000;
+
+/// Filters about whose items a transaction may be.
+const FILTERS: usize = 1024;
+
 /// Longest item.
 const ITEM: usize = 64 << 10;
 
@@ -92,15 +99,15 @@ fn transaction(door: &'static str, line: &'static str) -> Form {
     Form::new(door, &what, move |world| {
         let words: Vec<&str> = line.split(' ').collect();
         let times = world.many / words.len();
-        let mut bytes = command(&["MULTI"]);
-        bytes.extend(command(&words).repeat(times));
-        bytes.extend(command(&[if door == "discard" {
-            "DISCARD"
-        } else {
-            "EXEC"
-        }]));
-        vec![Round::Redis(bytes.into())]
+        let end = if door == "discard" { "DISCARD" } else { "EXEC" };
+        vec![within_multi(&command(&words).repeat(times), end)]
     })
+}
+
+/// A transaction of these commands.
+fn within_multi(commands: &[u8], end: &str) -> Round {
+    let bytes = [&command(&["MULTI"])[..], commands, &command(&[end])].concat();
+    Round::Redis(bytes.into())
 }
 
 fn short(n: usize) -> Vec<u8> {
@@ -113,6 +120,8 @@ pub(crate) fn forms() -> Vec<Form> {
     all.extend(of_names());
     all.extend(of_server());
     all.extend(of_connections());
+    // They go on for a while after those who asked are gone, so nothing is behind them.
+    all.extend(of_transactions());
     all
 }
 
@@ -335,4 +344,43 @@ fn of_connections() -> Vec<Form> {
         vec![Round::Redis(bytes.repeat(PIPELINE / 2).into())]
     }));
     all
+}
+
+/// Transactions about many filters, and of commands that are commits.
+fn of_transactions() -> Vec<Form> {
+    vec![
+        Form::new("exec", "items of 1,024 filters in a transaction", |world| {
+            let items = (world.many / FILTERS).max(3) - 2;
+            let asked = |n: usize| {
+                let mut words = vec![b"CF.MEXISTS".to_vec(), name('w', n).into_bytes()];
+                words.extend((0..items).map(short));
+                command(&words)
+            };
+            let mut commands: Vec<u8> = (0..FILTERS).flat_map(asked).collect();
+            // With a change among them, all are worked on at once.
+            commands.extend(command(&["CF.ADD", &name('w', FILTERS - 1), "x"]));
+            vec![within_multi(&commands, "EXEC")]
+        }),
+        Form::new(
+            "exec",
+            "CF.RESERVE of new names in a transaction",
+            |world| {
+                let of = |round: usize| {
+                    let reserve = |n: usize| {
+                        let key = name('t', round * PIPELINE + n);
+                        command(&["CF.RESERVE", &key, "1000", "LAYOUT", "paged"])
+                    };
+                    let commands = (0..PIPELINE.min(world.many)).flat_map(reserve);
+                    within_multi(&commands.collect::<Vec<u8>>(), "EXEC")
+                };
+                (0..8.min(world.many)).map(of).collect()
+            },
+        ),
+        // Each is a commit: one that is answered soon, and one that outlasts who asks.
+        Form::new("exec", "EXPIRE LONG in a transaction", |world| {
+            let one = command(&["EXPIRE", &name('l', 3), "3000000000"]);
+            let of = |times: usize| within_multi(&one.repeat(times.min(world.many)), "EXEC");
+            [PIPELINE, IN_A_TRANSACTION].map(of).into()
+        }),
+    ]
 }
