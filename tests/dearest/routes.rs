@@ -1,6 +1,6 @@
 //! The dearest forms of each route.
 
-use crate::form::{Form, Request, Round};
+use crate::form::{Form, Request, Round, command};
 use crate::prepared::{
     World, base64_items, entries, entry_lines, lines, long_lines, name, rows, shape,
 };
@@ -71,7 +71,30 @@ pub(crate) fn of_positions() -> Vec<Form> {
         .refused()
         .among_the_worst()
     };
-    doors.into_iter().map(waits).collect()
+    let mut all: Vec<Form> = doors.into_iter().map(waits).collect();
+    // As many as a head has room for, and as a command that names no key may have. They
+    // are reached.
+    let reached = |count: usize| vec!["1.0.1"; count].join(",");
+    all.extend(doors.map(|(door, query)| {
+        Form::request(door, "10,000 positions", move |_, it| {
+            let it = it.at("neighbour").query(query);
+            it.header("cuckood-min-position", reached(10_000))
+        })
+    }));
+    all.push(Form::new(
+        "client",
+        "10,920 positions, 16 at once",
+        move |_| {
+            let commands = [
+                command(&["CLIENT", "POSITION", &reached(10_920)]),
+                // A strong question waits for none.
+                command(&["CLIENT", "CONSISTENCY", "local"]),
+                command(&["CF.EXISTS", "neighbour", "0"]),
+            ];
+            vec![Round::Redis(commands.concat().repeat(16).into())]
+        },
+    ));
+    all
 }
 
 fn of_filters() -> Vec<Form> {
