@@ -111,6 +111,12 @@ fn of_filters() -> Vec<Form> {
         Form::request("GET /filters", "a part that none has", |_, it| {
             it.query("limit=1000&contains=%21%21")
         }),
+        Form::request("GET /filters", "a part of 255", |_, it| {
+            it.query(&format!("limit=1000&contains={}%21", "-".repeat(254)))
+        }),
+        Form::request("GET /filters", "a start of 255", |_, it| {
+            it.query(&format!("limit=1000&prefix={}", name('l', 0)))
+        }),
         Form::request("GET /filters/{key}/history", "gzip", |_, it| {
             it.at(&name('l', 0)).zipped()
         }),
@@ -177,6 +183,18 @@ fn of_dumps() -> Vec<Form> {
                 it.body("application/octet-stream", world.dump.clone())
             },
         ),
+        Form::request("GET /filters/{key}/dump", "many tags", |world, it| {
+            let tags: String = (0..750).map(|n| format!("\"{n:032x}-0-0\",")).collect();
+            let it = it.at("restored").header("if-none-match", &tags);
+            it.header("if-match", tags + &world.etag).or(412)
+        }),
+        Form::request("PUT /filters/{key}/dump", "many tags", |world, it| {
+            // Those that can be no filter's are left out.
+            let tags = "\"\",".repeat(20_000) + &world.etag;
+            let it = it.at("restored").query("replace=true");
+            let it = it.header("if-match", tags).or(412);
+            it.body("application/octet-stream", world.dump.clone())
+        }),
         each(
             "POST /filters/{key}/merge",
             "of equal ones",
