@@ -155,7 +155,7 @@ fn brokers_that_lose_their_disks_stop_all_pods_until_a_new_epoch_begins_from_one
     shop.check(1, 8);
     // A position of the epoch before is no reason to wait for ever, or to refuse.
     let url = format!("{}/filters/f0", shop.addresses[1]);
-    let before = [("cuckood-min-position", "1.0.3")];
+    let before = [("cuckood-min-position", "1.0.3,1.0.1000000")];
     let answer = shop.asking.send("GET", &url, &before, None).unwrap();
     assert_eq!(answer.status, 200, "{}", answer.body);
 

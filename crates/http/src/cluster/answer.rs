@@ -213,14 +213,12 @@ pub(crate) async fn filter_of(parts: &mut Parts) -> Option<FilterName> {
 /// # Errors
 /// One is none of this cluster.
 pub(super) fn min_positions(headers: &HeaderMap, engine: &Engine) -> Result<Vec<RecordPosition>> {
-    let mut positions = Vec::new();
-    for value in headers.get_all(MIN_POSITION) {
-        let text = String::from_utf8_lossy(value.as_bytes());
-        for given in text.split(',').map(str::trim) {
-            let position = RecordPosition::parse(given).filter(|it| it.is_of(engine));
-            let given = || excerpt(given);
-            positions.push(position.ok_or_else(|| HttpError::InvalidPosition { given: given() })?);
-        }
-    }
-    Ok(positions)
+    let values = headers.get_all(MIN_POSITION).iter();
+    let texts: Vec<_> = values
+        .map(|it| String::from_utf8_lossy(it.as_bytes()))
+        .collect();
+    let given = texts.iter().flat_map(|it| it.split(','));
+    RecordPosition::newest(given, engine).map_err(|given| HttpError::InvalidPosition {
+        given: excerpt(given),
+    })
 }

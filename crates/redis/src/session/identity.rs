@@ -238,13 +238,8 @@ impl Session {
         let engine = self.engine()?;
         if words.len() == 3 {
             let text = String::from_utf8_lossy(words.get(2));
-            let given = text.split(',').map(|it| RecordPosition::parse(it.trim()));
-            let given: Option<Vec<RecordPosition>> = given.collect();
-            let given = given.filter(|all| all.iter().all(|it| it.is_of(&engine)));
-            let mut given = given.ok_or(NO_POSITION)?;
-            // Everything of epochs that are over is there.
-            given.retain(|it| Some(it.epoch) == engine.epoch());
-            self.remember_positions(&given);
+            let given = RecordPosition::newest(text.split(','), &engine);
+            self.remember_positions(&given.map_err(|_| NO_POSITION)?);
             self.replies.ok();
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! Positions as headers have them: `epoch.lane.record`.
 
 use crate::engine::Engine;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Where a record stands in the commit log.
@@ -40,10 +41,28 @@ impl RecordPosition {
         numbers.next().is_none().then_some(position)
     }
 
-    /// Whether there can be such a position in the cluster. Those of epochs that are
-    /// over are before all of the current one: what was kept of them is there.
-    pub fn is_of(&self, engine: &Engine) -> bool {
-        engine.epoch().is_some_and(|it| self.epoch <= it) && engine.lane_state(self.lane).is_some()
+    /// What a request may wait for, of what it gives: the newest of each lane. Those of
+    /// epochs that are over are before all of the current one: what was kept of them is
+    /// there.
+    ///
+    /// # Errors
+    /// What can be no position in the cluster.
+    pub fn newest<'a>(
+        given: impl Iterator<Item = &'a str>,
+        engine: &Engine,
+    ) -> Result<Vec<RecordPosition>, &'a str> {
+        let epoch = engine.epoch();
+        let mut newest = BTreeMap::<u32, RecordPosition>::new();
+        for text in given.map(str::trim) {
+            let position = RecordPosition::parse(text).filter(|it| Some(it.epoch) <= epoch);
+            let position = position.filter(|it| engine.lane_state(it.lane).is_some());
+            let position = position.ok_or(text)?;
+            if Some(position.epoch) == epoch {
+                let known = newest.entry(position.lane).or_insert(position);
+                known.sequence = known.sequence.max(position.sequence);
+            }
+        }
+        Ok(newest.into_values().collect())
     }
 
     /// Several of them, in one header.
