@@ -1,6 +1,9 @@
 //! `MULTI`, and what follows it.
 
-use crate::server::Server;
+use crate::server::{Server, Setup};
+use crate::wire::command;
+use cuckood::server::Limits;
+use std::time::Duration;
 
 #[test]
 fn a_transaction_is_one_commit_and_sees_itself() {
@@ -96,4 +99,27 @@ fn a_refused_command_spoils_its_transaction() {
     client.expect("DISCARD", "+OK\\r\\n");
     client.expect("UNWATCH", "+OK\\r\\n");
     client.expect("EXISTS k", ":0\\r\\n");
+}
+
+#[test]
+fn a_transaction_has_one_deadline() {
+    const COUNT: usize = 60_000;
+    let server = Server::with(Setup {
+        limits: Limits {
+            request_timeout: Duration::from_secs(1),
+            ..Limits::default()
+        },
+        ..Setup::default()
+    });
+    let mut client = server.connect();
+    let each = (0..COUNT).map(|it| command(&["CF.RESERVE", &format!("k{it}"), "1000"]));
+    let each = each.collect::<Vec<_>>().concat();
+    client.send(&[command(&["MULTI"]), each, command(&["EXEC"])].concat());
+    for _ in 0..=COUNT {
+        client.reply();
+    }
+    let replies = client.reply();
+    assert!(replies.starts_with(b"*60000\r\n+OK\r\n"));
+    let last = String::from_utf8_lossy(&replies[replies.len() - 200..]).into_owned();
+    assert!(last.contains("deadline"), "{last}");
 }

@@ -54,7 +54,7 @@ pub(crate) struct Session {
     /// The pods that have forwarded the commands.
     pub(super) forwarded_by: ForwardedBy,
     /// When nobody waits for the replies any more, if that is known.
-    until: Option<Instant>,
+    pub(super) until: Option<Instant>,
 }
 
 /// Whose commands a session works on.

@@ -106,6 +106,9 @@ impl Session {
             return self.forward_transaction(&address, kept).await;
         }
         self.replies.array(kept.len());
+        // There may be many commits: nobody waits longer for them than for one command.
+        let until = self.until;
+        self.until = self.caller().deadline;
         let mut next = 0;
         while next < kept.len() {
             let end = (next..kept.len()).find(|&at| is_boundary(kept.command(at)));
@@ -130,6 +133,7 @@ impl Session {
             Box::pin(self.answer(run, done, &kept)).await;
             next = end;
         }
+        self.until = until;
         Ok(())
     }
 
