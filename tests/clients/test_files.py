@@ -2,6 +2,7 @@
 which the files are, and refuse whatever is no such file."""
 
 import contextlib
+import hashlib
 import json
 import math
 import os
@@ -274,6 +275,18 @@ def sealed(content):
     return bytes(out)
 
 
+def bare(content):
+    """The file without its key."""
+    out = bytearray(content)
+    out[96:112], out[160] = hashlib.sha256(content[96:112]).digest()[:16], content[160] | 8
+    out = bytearray(sealed(out))
+    digested = out[: len(out) - 40]
+    for at, size in ((12, 4), (120, 8), (216, 32)):
+        digested[at : at + size] = bytes(size)
+    out[len(out) - 40 : len(out) - 8] = hashlib.sha256(digested).digest()
+    return bytes(out)
+
+
 class Damaged(unittest.TestCase):
     """Files that are small enough to try much with them: those of the fuzzer."""
 
@@ -451,6 +464,8 @@ class Handing(ThreadingHTTPServer):
         self.statuses = []
         self.asked = []
         self.is_broken = False
+        # Whether a file is asked for without its key in vain.
+        self.is_deaf = False
         # How many are refused before one is answered, and what the refusals say.
         self.refusals, self.retry_after = 0, None
         # What comes a byte at a time: nothing, the body, or all of it.
@@ -469,6 +484,7 @@ class _Hand(BaseHTTPRequestHandler):
         is_refused = it.is_broken or it.refusals > 0
         it.refusals -= is_refused
         status = 503 if is_refused else 304 if self.headers.get("if-none-match") == it.etag else 200
+        content = bare(it.content) if "without_key" in self.path and not it.is_deaf else it.content
         it.asked.append(self.path)
         it.statuses.append(status)
         if it.trickles == "head":
@@ -479,12 +495,12 @@ class _Hand(BaseHTTPRequestHandler):
         if is_refused and it.retry_after is not None:
             self.send_header("retry-after", it.retry_after)
         if status != 304:
-            self.send_header("content-length", str(len(it.content)))
+            self.send_header("content-length", str(len(content)))
         self.end_headers()
         if status != 304 and it.trickles:
-            self.trickle(it.content)
+            self.trickle(content)
         elif status != 304:
-            self.wfile.write(it.content)
+            self.wfile.write(content)
 
     def trickle(self, content):
         with contextlib.suppress(OSError):
@@ -717,14 +733,49 @@ class Synced(unittest.TestCase):
             synced.refresh()
 
     def test_with_a_key_it_asks_for_files_without(self):
-        self.path.write_bytes(self.first)
-        key = self.first[96:112]
-        # What is there has the key, whatever the server says of its state.
-        with cuckood.SyncedFilter(self.filter, self.path, every=3600, key=key) as synced:
-            self.wait(lambda: self.server.statuses)
-            self.assertIsNone(synced.last_error)
-        self.assertEqual(self.server.asked, ["/filters/guests/dump?without_key=true"])
-        self.assertEqual(self.server.statuses, [200])
+        for statuses in ([200], [200, 304]):
+            with cuckood.SyncedFilter(self.filter, self.path, every=3600, key=self.first[96:112]) as synced:
+                self.wait(lambda: self.server.statuses == statuses)
+                self.assertIsNone(synced.last_error)
+                self.assertFalse(synced.file.describe().has_key)
+                self.assertIs(synced.exists(Damaged.ITEMS[0]), True)
+        self.assertEqual(self.server.asked, ["/filters/guests/dump?without_key=true"] * 2)
+
+    def test_a_path_has_files_of_one_kind_with_their_key_or_without(self):
+        key, verify = self.first[96:112], cuckood.FilterFile.verify
+        for there, own, options, says in (
+            (bare(self.first), self.first, {}, "left out of it: give it as key=, or take another path"),
+            (self.first, bare(self.first), {"key": key}, "not left out of it, but key= is given: take another path, or no key"),
+        ):
+            refused = self.assertRaisesRegex(cuckood.FilterFileError, says)
+            self.server.statuses.clear()
+            self.path.write_bytes(there)
+            with refused:
+                self.synced(**options)
+            self.assertEqual(self.server.statuses, [])
+            self.path.unlink()
+            # One that is put there later is left there, and nothing is fetched in vain.
+            synced = self.synced(**options)
+            self.assertEqual(self.path.read_bytes(), own)
+            self.put(there, age=5000)
+            with refused:
+                synced.refresh()
+            self.assertEqual((self.server.statuses, self.path.read_bytes()), ([200], there))
+            self.assertIs(synced.exists(Damaged.ITEMS[0]), True)
+            self.path.unlink()
+
+            def put_meanwhile(file):
+                self.put(there, age=0)
+                return verify(file)
+
+            with unittest.mock.patch.object(cuckood.FilterFile, "verify", put_meanwhile), refused:
+                self.synced(**options)
+            self.assertEqual([it.name for it in self.directory.iterdir()], [self.path.name])
+            self.path.unlink()
+        self.server.is_deaf = True
+        with refused:
+            self.synced(key=key)
+        self.assertEqual([*self.directory.iterdir()], [])
 
     def test_it_is_kept_fresh_whatever_goes_wrong(self):
         synced = self.synced(every=0.02)
@@ -767,7 +818,7 @@ class Synced(unittest.TestCase):
     def test_typescript_does_so_too(self):
         programs = project(pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())))
         environment = {}
-        for name, content in (("FIRST", self.first), ("SECOND", self.second)):
+        for name, content in (("FIRST", self.first), ("SECOND", self.second), ("BARE", bare(self.first))):
             environment[name] = str(self.directory / name)
             (self.directory / name).write_bytes(content)
         ran = subprocess.run(

@@ -64,15 +64,30 @@ interface Match {
   held: number;
 }
 
+/** Whether the key of its hash was not left out of a file, by its first 256 bytes; undefined: it is no such file. */
+export function hasKey(begin: Uint8Array): boolean | undefined {
+  const isFile = begin.length >= FIXED && String.fromCharCode(...begin.subarray(0, 8)) === "CUCKFILE";
+  return isFile ? (begin[160]! & NO_KEY) === 0 : undefined;
+}
+
 /** How long a file says that it is, by its first 256 bytes. */
 export function toldBytes(begin: Uint8Array): number {
-  if (begin.length < FIXED || String.fromCharCode(...begin.subarray(0, 8)) !== "CUCKFILE") {
-    throw new FilterFileError("this is no file of a filter");
-  }
+  if (hasKey(begin) === undefined) throw new FilterFileError("this is no file of a filter");
   const view = new DataView(begin.buffer, begin.byteOffset, begin.byteLength);
   const version = view.getUint16(8, true);
   if (version !== 1) throw new FilterFileError(`the file has format version ${version}, and this client reads 1 alone`);
   return view.getUint32(16, true) + view.getUint32(20, true) * 2 ** 32;
+}
+
+/**
+ * Refuses a file of the other kind than one with or without its key. Somebody else keeps it, and
+ * each would put its own in place of the other's again and again.
+ */
+export function checkKind(begin: Uint8Array, isApart: boolean, name: string): void {
+  if (hasKey(begin) !== isApart) return;
+  const left = "not left out of it, but `key` is given: take another path, or no key";
+  const says = isApart ? left : "left out of it: give it as `key`, or take another path";
+  throw new FilterFileError(`${name}: the key of the file's hash was ${says}`);
 }
 
 /**

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type FileHandle, open, rename, rm, utimes } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { checkKind, hasKey } from "./file.js";
 import type { FileStore } from "./synced.js";
 
 /**
@@ -12,18 +13,13 @@ import type { FileStore } from "./synced.js";
 export function keptAt(path: string | URL): FileStore {
   const file = path instanceof URL ? fileURLToPath(path) : path;
   return {
-    load: async () => {
-      const there = await opened(file);
-      if (there === undefined) return undefined;
-      try {
-        // Of the name it may be that of another file, which took this one's place.
-        const { size, mtimeMs } = await there.stat();
-        return { bytes: await read(there, 0, size), checkedMs: mtimeMs };
-      } finally {
-        await there.close();
-      }
-    },
+    load: () => inFile(file, "r", async (there) => {
+      // Of the name it may be that of another file, which took this one's place.
+      const { size, mtimeMs } = await there.stat();
+      return { bytes: await read(there, 0, size), checkedMs: mtimeMs };
+    }),
     save: async (bytes, checkedMs) => {
+      await inFile(file, "r", async (there) => checkKind(await read(there, 0, HEADER), hasKey(bytes) === false, file));
       const part = join(dirname(file), `.${basename(file)}.${randomUUID()}.part`);
       try {
         const out = await open(part, "wx", 0o600);
@@ -42,9 +38,7 @@ export function keptAt(path: string | URL): FileStore {
     },
     touch: async (checkedMs, bytes) => {
       // Windows sets no time of what is open for reading alone.
-      const there = await opened(file, process.platform === "win32" ? "r+" : "r");
-      if (there === undefined) return false;
-      try {
+      const isKept = await inFile(file, process.platform === "win32" ? "r+" : "r", async (there) => {
         const { size } = await there.stat();
         if (size !== bytes.length) return false;
         // What tells files from each other: the fields of the header, and the digest.
@@ -54,9 +48,8 @@ export function keptAt(path: string | URL): FileStore {
         // By its handle it is that file, whatever has the name by now.
         await there.utimes(checkedMs / 1000, checkedMs / 1000);
         return true;
-      } finally {
-        await there.close();
-      }
+      });
+      return isKept ?? false;
     },
   };
 }
@@ -65,12 +58,19 @@ const HEADER = 256, END = 48;
 // Node reads no more than 2 GiB at once.
 const PIECE = 16 << 20;
 
-async function opened(file: string, flags = "r"): Promise<FileHandle | undefined> {
+/** What the work gives that is done with a file; undefined: there is none. */
+async function inFile<T>(file: string, flags: string, work: (there: FileHandle) => Promise<T>): Promise<T | undefined> {
+  let there: FileHandle;
   try {
-    return await open(file, flags);
+    there = await open(file, flags);
   } catch (error) {
     if ((error as { code?: string }).code === "ENOENT") return undefined;
     throw error;
+  }
+  try {
+    return await work(there);
+  } finally {
+    await there.close();
   }
 }
 

@@ -2,7 +2,7 @@
 import { type Item, type Many, several } from "./batches.js";
 import { onAbort, within } from "./calls.js";
 import { CuckoodError, FilterFileError, ProblemError } from "./errors.js";
-import { FilterFile, toldBytes } from "./file.js";
+import { FilterFile, checkKind, toldBytes } from "./file.js";
 import { problemOf } from "./problem.js";
 
 /** A file, and how its source names the state that it is of. */
@@ -13,7 +13,7 @@ export interface Changed {
 
 /** What gives files of a filter: a `Filter`, or a `FileAt`. */
 export interface FileSource {
-  /** A file, unless the filter still has this `ETag`. What it can it leaves the key of the hash out of. */
+  /** A file, unless the filter still has this `ETag`; with `withoutKey` one that the key of its hash is left out of. */
   dumpUnless(etag: string | undefined, options: { signal: AbortSignal; withoutKey?: boolean }): Promise<Changed | undefined>;
   /** Asks the server itself. */
   existsMany?(items: Many<Item>, options: { withinSeconds?: number }): Promise<boolean[]>;
@@ -23,7 +23,7 @@ export interface FileSource {
 export interface FileStore {
   /** What is kept, and when the server last said that it is current, in milliseconds since 1970. */
   load(): Promise<{ bytes: Uint8Array; checkedMs: number } | undefined>;
-  /** Puts a file in place of another one, at once or not at all. */
+  /** Puts a file in place of another one, at once or not at all, and of one with its key none without, or the reverse. */
   save(bytes: Uint8Array, checkedMs: number): Promise<void>;
   /**
    * Notes that what is kept is current, if it is these bytes; false: nothing is kept any more,
@@ -44,7 +44,10 @@ export interface SyncedOptions {
   maxAgeSeconds?: number;
   /** Seconds for the body of a download; without them 60, and one more for each 16 KiB that came. */
   downloadTimeoutSeconds?: number;
-  /** The 16 bytes of the hash key, which a `Filter` is asked for files without then. */
+  /**
+   * The 16 bytes of the hash key, of files that it is left out of, as a `Filter` is asked to. A
+   * path has files of one kind: all that keep it fresh give the key, or none does.
+   */
   key?: Uint8Array;
   /** Called when a file could not be renewed or kept, which is tried again. What it throws is ignored. */
   onError?: (error: unknown) => void;
@@ -64,8 +67,6 @@ const LONGEST_WAIT = 24 * 3600;
 // Seconds for any download, and bytes for which it has one more. With fewer a second the server
 // itself closes the connection.
 const FIRST = 60, BYTES = 16 << 10;
-// The ETag of no filter. Without one the client would ask with all its patience.
-const NONE = '"none"';
 // Timers know no more milliseconds.
 const LONGEST = 2 ** 31 - 1;
 
@@ -218,12 +219,11 @@ export class SyncedFilter {
   async #load(): Promise<void> {
     const kept = await this.#options.store?.load();
     if (kept === undefined) return;
+    checkKind(kept.bytes, this.#options.key !== undefined, "what is kept");
     try {
       this.#file = await this.#verified(kept.bytes);
       this.#bytes = kept.bytes;
-      // A key that was to be left out is in it: whatever the filter is now, it is fetched anew.
-      const isOpen = this.#options.key !== undefined && this.#file.describe().hasKey;
-      this.#etag = isOpen ? NONE : this.#file.etag;
+      this.#etag = this.#file.etag;
       this.#checkedMs = kept.checkedMs;
       const age = Date.now() - kept.checkedMs;
       this.#checkedAt = performance.now() - (age >= 0 ? age : Infinity);
@@ -264,6 +264,7 @@ export class SyncedFilter {
       return false;
     }
     const bytes = await bytesOf(changed.body, download, downloadTimeoutSeconds);
+    checkKind(bytes, key !== undefined, "what came");
     const file = await this.#verified(bytes);
     signal.throwIfAborted();
     this.#file = file;

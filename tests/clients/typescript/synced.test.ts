@@ -13,7 +13,8 @@ import {
   Client, CuckoodError, FileAt, FilterFile, FilterFileError, SyncedFilter, type SyncedOptions, Unavailable, keptAt,
 } from "cuckood";
 
-const first = readFileSync(process.env["FIRST"]!), second = readFileSync(process.env["SECOND"]!);
+const [first, second, bare] = ["FIRST", "SECOND", "BARE"].map((it) => readFileSync(process.env[it]!)) as [Buffer, Buffer, Buffer];
+const key = first.subarray(96, 112);
 const etagOf = (bytes: Uint8Array): string => new FilterFile(bytes).etag;
 
 const handed = {
@@ -35,13 +36,14 @@ const server = createServer((request, response) => {
   handed.statuses.push(status);
   handed.asked.push(request.url);
   if (handed.isLate === "head") return;
+  const content = handed.content === first && request.url?.endsWith("without_key=true") ? bare : handed.content;
   response.writeHead(status, { etag: handed.etag, ...(isRefused && handed.retryAfter && { "retry-after": handed.retryAfter }) });
   if (handed.isLate !== "body") {
-    response.end(status === 200 ? handed.content : undefined);
+    response.end(status === 200 ? content : undefined);
     return;
   }
   let at = 0;
-  const trickle = setInterval(() => response.write(handed.content.subarray(at, (at += 1))), 20);
+  const trickle = setInterval(() => response.write(content.subarray(at, (at += 1))), 20);
   response.on("close", () => clearInterval(trickle));
 });
 await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -266,16 +268,42 @@ test("a download that trickles, or never begins, is given up", async () => {
 
 test("with a key it asks for files without", async () => {
   hand(first);
-  const path = fresh(), key = first.subarray(96, 112);
-  writeFileSync(path, first);
-  // What is there has the key, whatever the server says of its state.
-  const synced = await SyncedFilter.open(filter, { store: keptAt(path), everySeconds: 3600, key });
-  await until(() => handed.statuses.length > 0);
-  assert.deepEqual([handed.asked, handed.statuses], [["/filters/guests/dump?without_key=true"], [200]]);
-  synced.close();
+  const store = keptAt(fresh()), without = "/filters/guests/dump?without_key=true";
+  for (const statuses of [[200], [200, 304]]) {
+    const synced = await SyncedFilter.open(filter, { store, everySeconds: 3600, key });
+    await until(() => handed.statuses.length === statuses.length);
+    assert.deepEqual([handed.statuses, synced.file.describe().hasKey], [statuses, false]);
+    assert.equal(synced.exists(Uint8Array.of(0, 0, 0, 0)), true);
+    synced.close();
+  }
   await (await filter.dump({ withoutKey: true })).cancel();
   await (await filter.dump()).cancel();
-  assert.deepEqual(handed.asked.slice(1), ["/filters/guests/dump?without_key=true", "/filters/guests/dump"]);
+  assert.deepEqual(handed.asked, [without, without, without, "/filters/guests/dump"]);
+});
+
+test("a path has files of one kind, with their key or without", async () => {
+  const path = fresh(), store = keptAt(path);
+  for (const [there, other, options, says] of [
+    [bare, first, {}, /left out of it: give it as `key`, or take another path/],
+    [first, bare, { key }, /not left out of it, but `key` is given: take another path, or no key/],
+  ] as const) {
+    hand(first);
+    writeFileSync(path, there);
+    await assert.rejects(SyncedFilter.open(filter, { store, ...options }), says);
+    assert.deepEqual(handed.statuses, []);
+    rmSync(path);
+    // One that is put there later is left there, and nothing is fetched in vain.
+    const synced = await SyncedFilter.open(filter, { store, everySeconds: 3600, ...options });
+    assert.deepEqual(readFileSync(path), other);
+    put(path, there, 5000);
+    assert.equal(await synced.refresh(), false);
+    assert.match(String(synced.lastError), says);
+    assert.deepEqual([handed.statuses, readFileSync(path)], [[200, 304], there]);
+    synced.close();
+    // Nor is one taken from a host.
+    hand(there);
+    await assert.rejects(SyncedFilter.open(new FileAt(url), options), says);
+  }
 });
 
 test("what is no right file never gets the name", async () => {

@@ -75,9 +75,15 @@ def _told(file: mmap.mmap | bytes, form: str, at: int) -> tuple[int, ...]:
     return struct.unpack_from(form, file, at)
 
 
+def has_key(begin: bytes) -> bool | None:
+    """Whether the key of its hash was not left out of a file, by its first bytes; None: it is no such file."""
+    is_file = len(begin) >= _FIXED and begin.startswith(_MAGIC)
+    return not _told(begin, "<I", 160)[0] & _NO_KEY if is_file else None
+
+
 def told_bytes(begin: bytes) -> int:
     """How long a file says that it is, by its first bytes."""
-    if len(begin) < _FIXED or not begin.startswith(_MAGIC):
+    if has_key(begin) is None:
         raise FilterFileError("this is no file of a filter")
     (version,) = _told(begin, "<H", 8)
     if version != _VERSION:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from ._batches import Item
-from ._file import FilterFile, marks, told_bytes
+from ._file import FilterFile, has_key, marks, told_bytes
 from ._seconds import Seconds, seconds
 from ._sync.filter import Filter
 from .errors import CuckoodError, FilterFileError, ProblemError
@@ -61,7 +61,8 @@ class SyncedFilter:
     `max_age`: beyond it a "no" is none: `exists` answers None.
     `download_timeout`: seconds for a whole download; None: 60, and one more for each 16 KiB
     that came.
-    `key`: the 16 bytes of the hash key, which files are fetched without then.
+    `key`: the 16 bytes of the hash key, which files are fetched without then. A path has files
+    of one kind: all that keep it fresh give the key, or none does.
 
     What is there already is used at once; without it the first download is waited for, and
     raises what goes wrong. Later that is logged, and is `last_error`. Use it as a context
@@ -96,6 +97,7 @@ class SyncedFilter:
         self._etag = ""
         """As its source named what was fetched last."""
         self._remove_left()
+        self._check_kind(self._path)
         found = self._found()
         self._checked = found or self._downloaded(None)
         self._thread = threading.Thread(target=self._keep, args=(found is not None,), name="cuckood", daemon=True)
@@ -155,6 +157,7 @@ class SyncedFilter:
             self._check_open()
             last = self._checked.file
             try:
+                self._check_kind(self._path)
                 self._checked = self._downloaded(last)
             except Exception as error:
                 self.last_error = error
@@ -187,13 +190,22 @@ class SyncedFilter:
         if self._closed.is_set():
             raise CuckoodError("the file is kept fresh no longer")
 
+    def _check_kind(self, path: str | os.PathLike[str]) -> None:
+        """Refuses a file of the other kind. Somebody else keeps it, and each would put its own
+        in place of the other's again and again."""
+        is_apart = self._key is not None
+        with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+            if has_key(file.read(_BEGIN)) is is_apart:
+                left = "not left out of it, but key= is given: take another path, or no key"
+                says = left if is_apart else "left out of it: give it as key=, or take another path"
+                raise FilterFileError(f"{self._path}: the key of the file's hash was {says}")
+
     def _found(self) -> _Checked | None:
         """The file that is there already, if it is a right one."""
         try:
             file = FilterFile(self._path, key=self._key)
             file.verify()
-            # A key that was to be left out is in it: whatever the filter is now, it is fetched anew.
-            self._etag = _NONE if self._key is not None and file.describe().has_key else file.etag
+            self._etag = file.etag
             wall = file.modified
             age = time.time() - wall
             return _Checked(file, wall, time.monotonic() - (age if age >= 0 else math.inf))
@@ -246,6 +258,9 @@ class SyncedFilter:
                 os.fsync(number)
             file = FilterFile(part, key=self._key)
             file.verify()
+            # Others may have put theirs there meanwhile.
+            for path in (part, self._path):
+                self._check_kind(path)
             os.utime(part, (began, began))
             os.replace(part, self._path)
         except BaseException:
