@@ -464,6 +464,8 @@ class Handing(ThreadingHTTPServer):
         self.statuses = []
         self.asked = []
         self.is_broken = False
+        # Whether nothing has changed, whatever is asked.
+        self.is_unchanged = False
         # Whether a file is asked for without its key in vain.
         self.is_deaf = False
         # How many are refused before one is answered, and what the refusals say.
@@ -483,7 +485,8 @@ class _Hand(BaseHTTPRequestHandler):
         it = self.server
         is_refused = it.is_broken or it.refusals > 0
         it.refusals -= is_refused
-        status = 503 if is_refused else 304 if self.headers.get("if-none-match") == it.etag else 200
+        is_known = it.is_unchanged or self.headers.get("if-none-match") == it.etag
+        status = 503 if is_refused else 304 if is_known else 200
         content = bare(it.content) if "without_key" in self.path and not it.is_deaf else it.content
         it.asked.append(self.path)
         it.statuses.append(status)
@@ -730,6 +733,19 @@ class Synced(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 5)
         self.assertEqual([it.name for it in self.directory.iterdir()], [self.path.name])
         with self.assertRaisesRegex(cuckood.CuckoodError, "kept fresh no longer"):
+            synced.refresh()
+
+    def test_that_nothing_has_changed_is_no_answer_to_who_did_not_ask_whether(self):
+        self.server.is_unchanged = True
+        for ask in (self.synced, self.filter.dump().__enter__, self.filter.dump_unless(None).__enter__):
+            with self.assertRaisesRegex(cuckood.ProblemError, "304 unknown: .* did not ask whether"):
+                ask()
+        self.server.is_unchanged = False
+        synced = self.synced()
+        self.server.is_unchanged = True
+        self.assertFalse(synced.refresh())
+        self.path.unlink()
+        with self.assertRaisesRegex(cuckood.FilterFileError, "sent no file"):
             synced.refresh()
 
     def test_with_a_key_it_asks_for_files_without(self):

@@ -19,6 +19,14 @@ export interface FileSource {
   existsMany?(items: Many<Item>, options: { withinSeconds?: number }): Promise<boolean[]>;
 }
 
+/** The file of an answer; undefined: the source still has that of this `ETag`. */
+export async function changedOf(answer: Response, etag: string | undefined, otherwise?: string): Promise<Changed | undefined> {
+  if (answer.status === 304 && etag) return undefined;
+  if (answer.ok && answer.body !== null) return { etag: answer.headers.get("etag") ?? undefined, body: answer.body };
+  const why = answer.status === 304 ? "nothing has changed, it says, but the request did not ask whether" : otherwise;
+  throw problemOf(answer.status, answer.headers, await answer.text(), why);
+}
+
 /** Where a file is kept while the program does not run. */
 export interface FileStore {
   /** What is kept, and when the server last said that it is current, in milliseconds since 1970. */
@@ -269,7 +277,7 @@ export class SyncedFilter {
     signal.throwIfAborted();
     this.#file = file;
     this.#bytes = bytes;
-    this.#etag = changed.etag ?? file.etag;
+    this.#etag = changed.etag || file.etag;
     this.#isKept = false;
     return true;
   }
@@ -372,18 +380,15 @@ export class FileAt implements FileSource {
   }
 
   async dumpUnless(etag: string | undefined, { signal }: { signal: AbortSignal }): Promise<Changed | undefined> {
-    const headers = { ...this.#headers, ...(etag !== undefined && { "if-none-match": etag }) };
+    const headers = { ...this.#headers, ...(etag && { "if-none-match": etag }) };
     const all = new AbortController();
     const endWith = (ends: AbortSignal): void => void onAbort(ends, () => all.abort(ends.reason));
     endWith(signal);
-    const answer = await within(this.#timeoutSeconds, signal, (begins) => {
+    return within(this.#timeoutSeconds, signal, async (begins) => {
       endWith(begins);
       // The cache of a browser would answer in place of the server.
-      return this.#fetch(this.#url, { headers, signal: all.signal, cache: "no-store" });
+      const answer = await this.#fetch(this.#url, { headers, signal: all.signal, cache: "no-store" });
+      return changedOf(answer, etag, `${this.#url} has no file`);
     });
-    if (answer.status === 304) return undefined;
-    if (answer.ok && answer.body !== null) return { etag: answer.headers.get("etag") ?? undefined, body: answer.body };
-    answer.body?.cancel().catch(() => {});
-    throw problemOf(answer.status, answer.headers, "", `${this.#url} has no file`);
   }
 }

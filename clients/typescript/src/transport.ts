@@ -9,7 +9,7 @@ import { type Pods, Positions } from "./pods.js";
 import { problemOf } from "./problem.js";
 import { Reach } from "./reach.js";
 import { type Attempted, Attempts, type Backoff } from "./retry.js";
-import type { Changed } from "./synced.js";
+import { type Changed, changedOf } from "./synced.js";
 
 /** What can be sent as a body of any length. */
 export type Bytes = Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
@@ -294,7 +294,7 @@ export class Transport {
 
   /** The bytes of an answer of any length. The timeout is for its beginning, the signal for all of it. */
   async download(at: string, query: Record<string, string>, options: CallOptions): Promise<ReadableStream<Uint8Array>> {
-    return (await this.downloadUnless(undefined, at, query, options))?.body ?? new ReadableStream();
+    return (await this.downloadUnless(undefined, at, query, options))!.body;
   }
 
   /** The same, or undefined if it still has this `ETag`. */
@@ -308,16 +308,12 @@ export class Transport {
     const begin = async (url: string, begins: AbortSignal): Promise<Changed | undefined> => {
       endWith(begins);
       await this.#reach.check(url);
-      const unless: Record<string, string> = etag === undefined ? {} : { "if-none-match": etag };
-      const plain = { "accept-encoding": "identity" };
-      const headers = { ...this.#options.headers, ...this.#asked(), ...plain, ...unless };
-      const response = await this.#fetch(addressOf(url, at, query), { headers, signal: all.signal });
-      if (response.status === 304) return undefined;
-      if (!response.ok) throw problemOf(response.status, response.headers, await response.text());
-      return { etag: response.headers.get("etag") ?? undefined, body: response.body ?? new ReadableStream() };
+      const asked = { "accept-encoding": "identity", ...(etag && { "if-none-match": etag }) };
+      const headers = { ...this.#options.headers, ...this.#asked(), ...asked };
+      return changedOf(await this.#fetch(addressOf(url, at, query), { headers, signal: all.signal }), etag);
     };
     // Who has an older one asks again in its own time.
-    const patience = etag === undefined ? this.#options.backoff.patience : 0;
+    const patience = etag ? 0 : this.#options.backoff.patience;
     return this.#stream("GET", at, patience, signal, (url, ends) =>
       within(this.#options.timeoutSeconds, ends, (begins) => begin(url, begins)));
   }

@@ -18,7 +18,7 @@ const key = first.subarray(96, 112);
 const etagOf = (bytes: Uint8Array): string => new FilterFile(bytes).etag;
 
 const handed = {
-  content: first, etag: etagOf(first), isBroken: false, statuses: [] as number[], asked: [] as (string | undefined)[],
+  content: first, etag: etagOf(first), isBroken: false, isUnchanged: false, statuses: [] as number[], asked: [] as (string | undefined)[],
   // How many are refused before one is answered, and what the refusals say.
   refusals: 0, retryAfter: undefined as string | undefined,
   // What comes late: nothing, the body in single bytes, or all of it never.
@@ -29,7 +29,7 @@ const server = createServer((request, response) => {
     request.resume().on("end", () => response.end(JSON.stringify({ results: [false] })));
     return;
   }
-  const isKnown = request.headers["if-none-match"] === handed.etag;
+  const isKnown = handed.isUnchanged || request.headers["if-none-match"] === handed.etag;
   const isRefused = handed.isBroken || handed.refusals > 0;
   const status = isRefused ? 503 : isKnown ? 304 : 200;
   handed.refusals -= Number(isRefused);
@@ -58,7 +58,7 @@ after(() => {
 
 function hand(content: Buffer, etag = etagOf(content)): void {
   Object.assign(handed, {
-    content, etag, isBroken: false, statuses: [], asked: [], refusals: 0, retryAfter: undefined, isLate: undefined,
+    content, etag, isBroken: false, isUnchanged: false, statuses: [], asked: [], refusals: 0, retryAfter: undefined, isLate: undefined,
   });
 }
 
@@ -264,6 +264,18 @@ test("a download that trickles, or never begins, is given up", async () => {
   setTimeout(() => synced.close(), 50);
   await assert.rejects(trickling, (error: unknown) => error instanceof CuckoodError && /no longer/.test(error.message));
   await assert.rejects(SyncedFilter.open(filter, { downloadTimeoutSeconds: 0 }), RangeError);
+});
+
+test("that nothing has changed is no answer to who did not ask whether", async () => {
+  hand(first);
+  handed.isUnchanged = true;
+  const says = /304 unknown: .* did not ask whether/;
+  await assert.rejects(SyncedFilter.open(filter), says);
+  await assert.rejects(SyncedFilter.open(new FileAt(url)), says);
+  await assert.rejects(SyncedFilter.open({ dumpUnless: async () => undefined }), /sent no file/);
+  await assert.rejects(filter.dump(), says);
+  const blank = new Client({ fetch: async () => new Response(null, { status: 204 }) });
+  await assert.rejects(blank.filter("guests").dump(), /204 unknown/);
 });
 
 test("with a key it asks for files without", async () => {

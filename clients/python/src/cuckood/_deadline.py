@@ -156,8 +156,9 @@ class _Pieces(httpx.SyncByteStream):
 
 
 def is_good(response: httpx.Response) -> bool:
-    """Whether it is what was asked for, or says that this is known."""
-    return response.is_success or response.status_code == httpx.codes.NOT_MODIFIED
+    """Whether it is what was asked for, or says of what was named that it has not changed."""
+    is_named = "if-none-match" in response.request.headers
+    return response.is_success or is_named and response.status_code == httpx.codes.NOT_MODIFIED
 
 
 def _late(seconds: float, request: httpx.Request) -> httpx.TimeoutException:

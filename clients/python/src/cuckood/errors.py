@@ -182,9 +182,11 @@ def problem_of(response: httpx.Response) -> ProblemError:
     if not isinstance(body, dict):
         body = {}
     code = str(body.get("code", "unknown"))
+    unasked = "nothing has changed, it says, but the request did not ask whether"
+    otherwise = unasked if response.status_code == 304 else "the answer does not say why"
     kind = _BY_CODE.get(code) or _BY_STATUS.get(response.status_code, ProblemError)
     return kind(
-        response.status_code, code, str(body.get("detail", "the answer does not say why")),
+        response.status_code, code, str(body.get("detail", otherwise)),
         request_id=response.headers.get("x-request-id"),
         retry_after=_seconds(response.headers.get("retry-after")),
         errors=tuple(ProblemField.from_json(field) for field in body.get("errors", ())),
