@@ -21,6 +21,17 @@ export function onAbort(signal: AbortSignal | undefined, call: () => void): () =
   return () => void calls.delete(call);
 }
 
+/** A signal that ends with either of them: Node 18 has no AbortSignal.any. */
+export function either(one: AbortSignal | undefined, other: AbortSignal): AbortSignal {
+  const all = new AbortController();
+  for (const it of [one, other]) {
+    const end = (): void => all.abort(it?.reason);
+    if (it?.aborted) end();
+    else onAbort(it, end);
+  }
+  return all.signal;
+}
+
 const waiting = new Set<() => void>();
 const tellWaiting = (): void => waiting.forEach((it) => it());
 
@@ -82,16 +93,15 @@ export async function within<T>(
   seconds: number, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const attempt = new AbortController();
-  const end = (): void => attempt.abort(signal.reason);
   signal.throwIfAborted();
-  signal.addEventListener("abort", end, { once: true });
+  const forget = onAbort(signal, () => attempt.abort(signal.reason));
   const timer = setTimeout(() => attempt.abort(new TimeoutError(seconds)), Math.min(seconds * 1000, LONGEST));
   const ended = new Promise<never>((_, reject) => onAbort(attempt.signal, () => reject(attempt.signal.reason)));
   try {
     return await Promise.race([work(attempt.signal), ended]);
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener("abort", end);
+    forget();
   }
 }
 

@@ -1,6 +1,6 @@
 /** A file of a filter that is kept fresh, in Node and in browsers: it imports nothing of Node. */
 import { type Item, type Many, several } from "./batches.js";
-import { onAbort, within } from "./calls.js";
+import { either, onAbort, within } from "./calls.js";
 import { CuckoodError, FilterFileError, ProblemError } from "./errors.js";
 import { FilterFile, checkKind, toldBytes } from "./file.js";
 import { problemOf } from "./problem.js";
@@ -381,13 +381,9 @@ export class FileAt implements FileSource {
 
   async dumpUnless(etag: string | undefined, { signal }: { signal: AbortSignal }): Promise<Changed | undefined> {
     const headers = { ...this.#headers, ...(etag && { "if-none-match": etag }) };
-    const all = new AbortController();
-    const endWith = (ends: AbortSignal): void => void onAbort(ends, () => all.abort(ends.reason));
-    endWith(signal);
     return within(this.#timeoutSeconds, signal, async (begins) => {
-      endWith(begins);
       // The cache of a browser would answer in place of the server.
-      const answer = await this.#fetch(this.#url, { headers, signal: all.signal, cache: "no-store" });
+      const answer = await this.#fetch(this.#url, { headers, signal: either(signal, begins), cache: "no-store" });
       return changedOf(answer, etag, `${this.#url} has no file`);
     });
   }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, encoded } from "./batches.js";
-import { Calls, onAbort, pause, within } from "./calls.js";
+import { Calls, either, onAbort, pause, within } from "./calls.js";
 import { Coalescer, type SendAll } from "./coalescer.js";
 import { type Answer, Connections, type Exchange, type Fetch, exchangeBy } from "./connections.js";
 import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
@@ -301,16 +301,11 @@ export class Transport {
   async downloadUnless(
     etag: string | undefined, at: string, query: Record<string, string>, { signal }: CallOptions,
   ): Promise<Changed | undefined> {
-    const all = new AbortController();
-    const endWith = (ends: AbortSignal | undefined): void =>
-      ends?.addEventListener("abort", () => all.abort(ends.reason), { once: true });
-    endWith(signal);
     const begin = async (url: string, begins: AbortSignal): Promise<Changed | undefined> => {
-      endWith(begins);
       await this.#reach.check(url);
       const asked = { "accept-encoding": "identity", ...(etag && { "if-none-match": etag }) };
       const headers = { ...this.#options.headers, ...this.#asked(), ...asked };
-      return changedOf(await this.#fetch(addressOf(url, at, query), { headers, signal: all.signal }), etag);
+      return changedOf(await this.#fetch(addressOf(url, at, query), { headers, signal: either(signal, begins) }), etag);
     };
     // Who has an older one asks again in its own time.
     const patience = etag ? 0 : this.#options.backoff.patience;

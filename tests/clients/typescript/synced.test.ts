@@ -1,5 +1,6 @@
 // A file that is kept fresh: fetched once, polled by its ETag, kept by renaming.
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import {
   linkSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync,
 } from "node:fs";
@@ -276,6 +277,23 @@ test("that nothing has changed is no answer to who did not ask whether", async (
   await assert.rejects(filter.dump(), says);
   const blank = new Client({ fetch: async () => new Response(null, { status: 204 }) });
   await assert.rejects(blank.filter("guests").dump(), /204 unknown/);
+});
+
+test("a signal ends any number of downloads, and has one listener", async () => {
+  const warnings: Error[] = [];
+  process.on("warning", (it) => warnings.push(it));
+  for (const source of [filter, new FileAt(url)]) {
+    hand(first);
+    handed.isLate = "body";
+    const ends = new AbortController(), { signal } = ends;
+    const bodies = await Promise.all(Array.from({ length: 12 }, async () => (await source.dumpUnless(undefined, { signal }))!.body));
+    assert.equal(getEventListeners(signal, "abort").length, 1);
+    const read = bodies.map((it) => assert.rejects(new Response(it).arrayBuffer(), /enough/));
+    ends.abort(new Error("enough"));
+    await Promise.all(read);
+    await assert.rejects(source.dumpUnless(undefined, { signal }), /enough/);
+  }
+  assert.deepEqual(warnings, []);
 });
 
 test("with a key it asks for files without", async () => {
