@@ -2,6 +2,7 @@
 which the files are, and refuse whatever is no such file."""
 
 import contextlib
+import datetime
 import hashlib
 import json
 import math
@@ -795,9 +796,30 @@ class Synced(unittest.TestCase):
 
     def test_it_is_kept_fresh_whatever_goes_wrong(self):
         synced = self.synced(every=0.02)
-        with unittest.mock.patch.object(synced, "_downloaded", side_effect=RuntimeError("the client is closed")):
-            self.wait(lambda: isinstance(synced.last_error, RuntimeError))
+        with unittest.mock.patch.object(synced, "_downloaded", side_effect=MemoryError()), self.assertLogs("cuckood") as logs:
+            self.wait(lambda: isinstance(synced.last_error, MemoryError) and logs.output)
+        self.assertTrue(logs.output[0].endswith("can't be renewed: MemoryError"), logs.output)
         self.wait(lambda: synced.last_error is None)
+
+    def test_it_waits_for_any_time(self):
+        self.path.write_bytes(self.first)
+        for every in (math.inf, datetime.timedelta.max):
+            synced = self.synced(every=every)
+            self.wait(lambda: len(self.server.statuses) > 0)
+            synced._thread.join(0.2)
+            self.assertTrue(synced._thread.is_alive())
+            self.server.statuses.clear()
+
+    def test_what_an_ended_process_has_left_is_removed_after_an_hour(self):
+        self.path = self.directory / "[guests].cuckoo"
+        old, new, stuck = (self.directory / f".[guests].cuckoo.{it}.part" for it in ("old", "new", "stuck"))
+        old.touch()
+        new.touch()
+        stuck.mkdir()
+        for it in (old, stuck):
+            os.utime(it, (time.time() - 3700,) * 2)
+        self.synced()
+        self.assertEqual({*self.directory.iterdir()}, {new, stuck, self.path})
 
     def test_a_yes_is_asked_of_the_server_if_it_must_be_current(self):
         synced = self.synced()
@@ -827,7 +849,7 @@ class Synced(unittest.TestCase):
         waiting = cuckood.AsyncClient(self.server.url).filter("guests")
         with self.assertRaisesRegex(TypeError, "AsyncFilter is no filter of a Client"):
             cuckood.SyncedFilter(waiting, self.path)
-        for wrong in ({"every": 0}, {"jitter": 1}, {"jitter": -0.1}, {"download_timeout": 0}):
+        for wrong in ({"every": 0}, {"max_age": math.nan}, {"jitter": 1}, {"jitter": -0.1}, {"download_timeout": 0}):
             with self.assertRaises(ValueError):
                 cuckood.SyncedFilter(self.filter, self.path, **wrong)
 

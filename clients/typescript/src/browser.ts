@@ -1,6 +1,6 @@
 /** What runs in browsers, too: files of filters, which answer without a server. */
 export type { Item, Many } from "./batches.js";
-export { CuckoodError, FilterFileError, ProblemError } from "./errors.js";
+export { CuckoodError, FilterFileError, NoAnswerError, ProblemError } from "./errors.js";
 export { type FileDescription, FilterFile, type FileOptions } from "./file.js";
 export {
   type Changed, FileAt, type FileSource, type FileStore, SyncedFilter, type SyncedExistsOptions, type SyncedOptions,

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, open, rename, rm, utimes } from "node:fs/promises";
+import { type FileHandle, open, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkKind, hasKey } from "./file.js";
@@ -13,11 +13,14 @@ import type { FileStore } from "./synced.js";
 export function keptAt(path: string | URL): FileStore {
   const file = path instanceof URL ? fileURLToPath(path) : path;
   return {
-    load: () => inFile(file, "r", async (there) => {
-      // Of the name it may be that of another file, which took this one's place.
-      const { size, mtimeMs } = await there.stat();
-      return { bytes: await read(there, 0, size), checkedMs: mtimeMs };
-    }),
+    load: async () => {
+      await removeLeft(file);
+      return inFile(file, "r", async (there) => {
+        // Of the name it may be that of another file, which took this one's place.
+        const { size, mtimeMs } = await there.stat();
+        return { bytes: await read(there, 0, size), checkedMs: mtimeMs };
+      });
+    },
     save: async (bytes, checkedMs) => {
       await inFile(file, "r", async (there) => checkKind(await read(there, 0, HEADER), hasKey(bytes) === false, file));
       const part = join(dirname(file), `.${basename(file)}.${randomUUID()}.part`);
@@ -55,8 +58,20 @@ export function keptAt(path: string | URL): FileStore {
 }
 
 const HEADER = 256, END = 48;
+// What a process that was ended has left of a file is removed when it is so old.
+const LEFT_MS = 3600 * 1000;
 // Node reads no more than 2 GiB at once.
 const PIECE = 16 << 20;
+
+async function removeLeft(file: string): Promise<void> {
+  const directory = dirname(file), begin = `.${basename(file)}.`;
+  for (const name of await readdir(directory).catch(() => [])) {
+    if (!name.startsWith(begin) || !name.endsWith(".part")) continue;
+    const part = join(directory, name), ageMs = await stat(part).then((it) => Date.now() - it.mtimeMs, () => 0);
+    // What somebody else removes first, or who may not, is in nobody's way.
+    if (ageMs > LEFT_MS) await rm(part).catch(() => {});
+  }
+}
 
 /** What the work gives that is done with a file; undefined: there is none. */
 async function inFile<T>(file: string, flags: string, work: (there: FileHandle) => Promise<T>): Promise<T | undefined> {

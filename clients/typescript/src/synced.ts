@@ -1,7 +1,7 @@
 /** A file of a filter that is kept fresh, in Node and in browsers: it imports nothing of Node. */
 import { type Item, type Many, several } from "./batches.js";
 import { either, onAbort, within } from "./calls.js";
-import { CuckoodError, FilterFileError, ProblemError } from "./errors.js";
+import { CuckoodError, FilterFileError, NoAnswerError, ProblemError } from "./errors.js";
 import { FilterFile, checkKind, toldBytes } from "./file.js";
 import { problemOf } from "./problem.js";
 
@@ -99,9 +99,10 @@ export class SyncedFilter {
 
   /** What is kept is used at once; without it the first download is waited for. */
   static async open(source: FileSource, options: SyncedOptions = {}): Promise<SyncedFilter> {
-    const { everySeconds = 60, jitter = 0.1, downloadTimeoutSeconds = Infinity } = options;
-    if (!(downloadTimeoutSeconds > 0)) throw new RangeError("downloadTimeoutSeconds is a number above 0");
-    if (!(everySeconds > 0)) throw new RangeError("everySeconds is a number above 0");
+    const { everySeconds = 60, jitter = 0.1, maxAgeSeconds = Infinity, downloadTimeoutSeconds = Infinity } = options;
+    for (const [name, seconds] of Object.entries({ everySeconds, maxAgeSeconds, downloadTimeoutSeconds })) {
+      if (!(seconds > 0)) throw new RangeError(`${name} is ${seconds}: a number above 0 is allowed`);
+    }
     if (!(jitter >= 0 && jitter < 1)) throw new RangeError("jitter is a number from 0, and less than 1");
     const synced = new SyncedFilter(source, options);
     await synced.#load();
@@ -217,11 +218,8 @@ export class SyncedFilter {
   }
 
   #tell(error: unknown): void {
-    try {
-      this.#options.onError?.(error);
-    } catch {
-      // It would end the process.
-    }
+    // What it throws, now or, if it is asynchronous, later, would end the process.
+    (async () => this.#options.onError?.(error))().catch(() => {});
   }
 
   async #load(): Promise<void> {
@@ -342,7 +340,7 @@ async function bytesOf(
     }
   } catch (error) {
     end(error);
-    throw error;
+    throw error instanceof CuckoodError ? error : new CuckoodError(`the download broke off after ${size} bytes`, { cause: error });
   } finally {
     clearTimeout(timer);
   }
@@ -381,10 +379,15 @@ export class FileAt implements FileSource {
 
   async dumpUnless(etag: string | undefined, { signal }: { signal: AbortSignal }): Promise<Changed | undefined> {
     const headers = { ...this.#headers, ...(etag && { "if-none-match": etag }) };
-    return within(this.#timeoutSeconds, signal, async (begins) => {
-      // The cache of a browser would answer in place of the server.
-      const answer = await this.#fetch(this.#url, { headers, signal: either(signal, begins), cache: "no-store" });
-      return changedOf(answer, etag, `${this.#url} has no file`);
-    });
+    try {
+      return await within(this.#timeoutSeconds, signal, async (begins) => {
+        // The cache of a browser would answer in place of the server.
+        const answer = await this.#fetch(this.#url, { headers, signal: either(signal, begins), cache: "no-store" });
+        return changedOf(answer, etag, `${this.#url} has no file`);
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error instanceof CuckoodError ? error : new NoAnswerError("GET", this.#url, error);
+    }
   }
 }

@@ -2,16 +2,16 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import {
-  linkSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync,
+  linkSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync,
 } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  Client, CuckoodError, FileAt, FilterFile, FilterFileError, SyncedFilter, type SyncedOptions, Unavailable, keptAt,
+  Client, CuckoodError, FileAt, FilterFile, FilterFileError, NoAnswerError, SyncedFilter, type SyncedOptions, Unavailable, keptAt,
 } from "cuckood";
 
 const [first, second, bare] = ["FIRST", "SECOND", "BARE"].map((it) => readFileSync(process.env[it]!)) as [Buffer, Buffer, Buffer];
@@ -22,8 +22,8 @@ const handed = {
   content: first, etag: etagOf(first), isBroken: false, isUnchanged: false, statuses: [] as number[], asked: [] as (string | undefined)[],
   // How many are refused before one is answered, and what the refusals say.
   refusals: 0, retryAfter: undefined as string | undefined,
-  // What comes late: nothing, the body in single bytes, or all of it never.
-  isLate: undefined as "body" | "head" | undefined,
+  // What comes late: nothing, the body in single bytes, what follows its first bytes never, or all of it.
+  isLate: undefined as "body" | "rest" | "head" | undefined,
 };
 const server = createServer((request, response) => {
   if (request.method === "POST") {
@@ -39,6 +39,10 @@ const server = createServer((request, response) => {
   if (handed.isLate === "head") return;
   const content = handed.content === first && request.url?.endsWith("without_key=true") ? bare : handed.content;
   response.writeHead(status, { etag: handed.etag, ...(isRefused && handed.retryAfter && { "retry-after": handed.retryAfter }) });
+  if (handed.isLate === "rest") {
+    response.write(content.subarray(0, 100), () => setTimeout(() => response.destroy(), 100));
+    return;
+  }
   if (handed.isLate !== "body") {
     response.end(status === 200 ? content : undefined);
     return;
@@ -123,7 +127,10 @@ test("it is kept fresh in the background, also at an address alone", async () =>
   hand(first, '"as a host of files names it"');
   const errors: unknown[] = [];
   const synced = await SyncedFilter.open(new FileAt(`${url}/guests.cuckoo`), {
-    everySeconds: 0.02, onError: (error) => errors.push(error),
+    everySeconds: 0.02, onError: async (error) => {
+      errors.push(error);
+      throw error;
+    },
   });
   await until(() => handed.statuses.length > 3);
   assert.deepEqual(handed.statuses.slice(0, 3), [200, 304, 304]);
@@ -336,6 +343,17 @@ test("a path has files of one kind, with their key or without", async () => {
   }
 });
 
+test("what an ended process has left is removed after an hour", async () => {
+  hand(first);
+  const path = fresh(), [old, young, stuck] = ["old", "young", "stuck"].map((it) => join(path, "..", `.guests.cuckoo.${it}.part`)) as [string, string, string];
+  writeFileSync(old, "");
+  writeFileSync(young, "");
+  mkdirSync(stuck);
+  for (const it of [old, stuck]) utimesSync(it, Date.now() / 1000 - 3700, Date.now() / 1000 - 3700);
+  (await SyncedFilter.open(filter, { store: keptAt(path), everySeconds: 3600 })).close();
+  assert.deepEqual(readdirSync(join(path, "..")).sort(), [stuck, young, path].map((it) => basename(it)).sort());
+});
+
 test("what is no right file never gets the name", async () => {
   const path = fresh();
   writeFileSync(path, "something else");
@@ -353,8 +371,18 @@ test("what is no right file never gets the name", async () => {
 });
 
 test("without a file and a server it says why", async () => {
+  hand(first);
   handed.isBroken = true;
   await assert.rejects(SyncedFilter.open(filter), Unavailable);
+  hand(first);
+  handed.isLate = "rest";
+  for (const source of [filter, new FileAt(url)]) {
+    await assert.rejects(SyncedFilter.open(source), (error: unknown) =>
+      error instanceof CuckoodError && /the download broke off after \d+ bytes/.test(error.message));
+  }
+  await assert.rejects(SyncedFilter.open(new FileAt("http://127.0.0.1:1")), (error: unknown) =>
+    error instanceof NoAnswerError && /GET http:\S+: no answer: /.test(error.message));
+  await assert.rejects(SyncedFilter.open(filter, { maxAgeSeconds: NaN }), RangeError);
   await assert.rejects(SyncedFilter.open(filter, { everySeconds: 0 }), RangeError);
   await assert.rejects(SyncedFilter.open(filter, { jitter: 1 }), RangeError);
 });

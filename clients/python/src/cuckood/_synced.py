@@ -1,6 +1,7 @@
 """A file of a filter that is kept fresh in the background."""
 
 import contextlib
+import glob
 import logging
 import math
 import os
@@ -17,7 +18,7 @@ from ._batches import Item
 from ._file import FilterFile, has_key, marks, told_bytes
 from ._seconds import Seconds, seconds
 from ._sync.filter import Filter
-from .errors import CuckoodError, FilterFileError, ProblemError
+from .errors import CuckoodError, FilterFileError, ProblemError, in_words
 
 _log = logging.getLogger("cuckood")
 
@@ -33,8 +34,9 @@ _LONGEST = 24 * 3600.0
 _FIRST, _BYTES = 60.0, 16 << 10
 # The ETag of no filter. Without one the client would ask with all its patience.
 _NONE = '"none"'
-# What a process that was ended has left of a download is removed when it is so old.
-_LEFT = 24 * 3600
+# What a process that was ended has left of a download is removed when nothing came for so
+# long: one that is restarted again and again would fill the disk within a day.
+_LEFT = 3600
 
 
 class _Checked(NamedTuple):
@@ -80,10 +82,9 @@ class SyncedFilter:
             )
         if not 0 <= jitter < 1:
             raise ValueError(f"jitter is {jitter}: 0 and more, and less than 1, is allowed")
-        if not seconds(every) > 0:
-            raise ValueError(f"every is {every}: a number of seconds above 0 is allowed")
-        if download_timeout is not None and not seconds(download_timeout) > 0:
-            raise ValueError(f"download_timeout is {download_timeout}: a number of seconds above 0 is allowed")
+        for name, given in (("every", every), ("max_age", max_age), ("download_timeout", download_timeout)):
+            if given is not None and not seconds(given) > 0:
+                raise ValueError(f"{name} is {given}: a number of seconds above 0 is allowed")
         self._filter = filter
         self._path = Path(path)
         self._every, self._jitter = seconds(every), jitter
@@ -167,14 +168,15 @@ class SyncedFilter:
 
     def _keep(self, is_due: bool) -> None:
         failures, pause = 0, 0.0 if is_due else self._apart()
-        while not self._closed.wait(pause):
+        # For longer no thread waits.
+        while not self._closed.wait(min(pause, threading.TIMEOUT_MAX)):
             try:
                 self.refresh()
             # Whatever it is, the file has to be renewed later.
             except Exception as error:
                 if self._closed.is_set():
                     return
-                _log.warning("%s is %.0f s old and can't be renewed: %s", self._path, self.age, error)
+                _log.warning("%s is %.0f s old and can't be renewed: %s", self._path, self.age, in_words(error))
                 # Many that were refused at the same time come back at different times.
                 pause = random.random() * min(self._every, _AGAIN * 2 ** min(failures, 30))
                 if isinstance(error, ProblemError) and error.retry_after is not None:
@@ -264,7 +266,7 @@ class SyncedFilter:
             os.utime(part, (began, began))
             os.replace(part, self._path)
         except BaseException:
-            os.unlink(part)
+            Path(part).unlink(missing_ok=True)
             raise
         return file
 
@@ -281,8 +283,9 @@ class SyncedFilter:
             yield piece
 
     def _remove_left(self) -> None:
-        for part in self._path.parent.glob(f".{self._path.name}.*.part"):
-            with contextlib.suppress(FileNotFoundError):
+        for part in self._path.parent.glob(f".{glob.escape(self._path.name)}.*.part"):
+            # What somebody else removes first, or who may not, is in nobody's way.
+            with contextlib.suppress(OSError):
                 if time.time() - part.stat().st_mtime > _LEFT:
                     part.unlink()
 
