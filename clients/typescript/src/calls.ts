@@ -109,14 +109,13 @@ export async function within<T>(
 export async function pause(seconds: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
-    const end = (): void => {
+    const forget = onAbort(signal, () => {
       clearTimeout(timer);
       reject(signal.reason);
-    };
+    });
     const timer = setTimeout(() => {
-      signal.removeEventListener("abort", end);
+      forget();
       resolve();
     }, Math.min(seconds * 1000, LONGEST));
-    signal.addEventListener("abort", end, { once: true });
   });
 }

@@ -25,13 +25,11 @@ export function keptAt(path: string | URL): FileStore {
       await inFile(file, "r", async (there) => checkKind(await read(there, 0, HEADER), hasKey(bytes) === false, file));
       const part = join(dirname(file), `.${basename(file)}.${randomUUID()}.part`);
       try {
-        const out = await open(part, "wx", 0o600);
-        try {
+        await inFile(part, "wx", async (out) => {
           await out.writeFile(bytes);
           await out.sync();
-        } finally {
-          await out.close();
-        }
+        });
+        // It fails if the directory is missing.
         await utimes(part, checkedMs / 1000, checkedMs / 1000);
         await rename(part, file);
       } catch (error) {
@@ -77,7 +75,7 @@ async function removeLeft(file: string): Promise<void> {
 async function inFile<T>(file: string, flags: string, work: (there: FileHandle) => Promise<T>): Promise<T | undefined> {
   let there: FileHandle;
   try {
-    there = await open(file, flags);
+    there = await open(file, flags, 0o600);
   } catch (error) {
     if ((error as { code?: string }).code === "ENOENT") return undefined;
     throw error;

@@ -357,32 +357,33 @@ function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
   return bytes;
 }
 
+/** How a host of files is asked. */
+export interface FileAtOptions {
+  /** Sent along, such as `authorization`. */
+  headers?: Record<string, string>;
+  /** For the beginning of an answer, 30 by default. */
+  timeoutSeconds?: number;
+  /** In place of the platform's. */
+  fetch?: (url: string, init: RequestInit) => Promise<Response>;
+}
+
 /** Files at an address that has an `ETag`: what `cuckood build` made, on a host of files. */
 export class FileAt implements FileSource {
   readonly #url: string;
-  readonly #headers: Record<string, string>;
-  readonly #timeoutSeconds: number;
-  readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
+  readonly #options: FileAtOptions;
 
-  /** `headers`: sent along, such as `authorization`. `timeoutSeconds`: for the beginning of an answer, 30 by default. */
-  constructor(
-    url: string | URL,
-    options: {
-      headers?: Record<string, string>; timeoutSeconds?: number; fetch?: (url: string, init: RequestInit) => Promise<Response>;
-    } = {},
-  ) {
+  constructor(url: string | URL, options: FileAtOptions = {}) {
     this.#url = String(url);
-    this.#headers = options.headers ?? {};
-    this.#timeoutSeconds = options.timeoutSeconds ?? 30;
-    this.#fetch = options.fetch ?? ((at, init) => fetch(at, init));
+    this.#options = options;
   }
 
   async dumpUnless(etag: string | undefined, { signal }: { signal: AbortSignal }): Promise<Changed | undefined> {
-    const headers = { ...this.#headers, ...(etag && { "if-none-match": etag }) };
+    const { headers, timeoutSeconds = 30, fetch: ask = fetch } = this.#options;
+    const asked = { ...headers, ...(etag && { "if-none-match": etag }) };
     try {
-      return await within(this.#timeoutSeconds, signal, async (begins) => {
+      return await within(timeoutSeconds, signal, async (begins) => {
         // The cache of a browser would answer in place of the server.
-        const answer = await this.#fetch(this.#url, { headers, signal: either(signal, begins), cache: "no-store" });
+        const answer = await ask(this.#url, { headers: asked, signal: either(signal, begins), cache: "no-store" });
         return changedOf(answer, etag, `${this.#url} has no file`);
       });
     } catch (error) {

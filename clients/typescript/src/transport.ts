@@ -301,16 +301,15 @@ export class Transport {
   async downloadUnless(
     etag: string | undefined, at: string, query: Record<string, string>, { signal }: CallOptions,
   ): Promise<Changed | undefined> {
-    const begin = async (url: string, begins: AbortSignal): Promise<Changed | undefined> => {
-      await this.#reach.check(url);
-      const asked = { "accept-encoding": "identity", ...(etag && { "if-none-match": etag }) };
-      const headers = { ...this.#options.headers, ...this.#asked(), ...asked };
-      return changedOf(await this.#fetch(addressOf(url, at, query), { headers, signal: either(signal, begins) }), etag);
-    };
     // Who has an older one asks again in its own time.
     const patience = etag ? 0 : this.#options.backoff.patience;
     return this.#stream("GET", at, patience, signal, (url, ends) =>
-      within(this.#options.timeoutSeconds, ends, (begins) => begin(url, begins)));
+      within(this.#options.timeoutSeconds, ends, async (begins) => {
+        await this.#reach.check(url);
+        const asked = { "accept-encoding": "identity", ...(etag && { "if-none-match": etag }) };
+        const headers = { ...this.#options.headers, ...this.#asked(), ...asked };
+        return changedOf(await this.#fetch(addressOf(url, at, query), { headers, signal: either(signal, begins) }), etag);
+      }));
   }
 
   /** Sends a body of any length. Only bytes can be sent a second time. */

@@ -254,7 +254,7 @@ class SyncedFilter:
         number, part = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.", suffix=".part")
         try:
             with open(number, "wb") as out:
-                for piece in self._in_time(_up_to_its_end(pieces)):
+                for piece in self._bounded(pieces):
                     out.write(piece)
                 out.flush()
                 os.fsync(number)
@@ -270,16 +270,21 @@ class SyncedFilter:
             raise
         return file
 
-    def _in_time(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Pieces of a download that does not take too long. Each has a time of its own, so one
-        of a byte now and then would never end."""
-        began, size = time.monotonic(), 0
+    def _bounded(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Pieces of a file, which may not be longer than it says that it is, and of a download
+        that does not take too long. Each has a time of its own, so one of a byte now and then
+        would never end."""
+        began, begin, size, told = time.monotonic(), b"", 0, None
         for piece in pieces:
             self._check_open()
             size += len(piece)
             allowed = _FIRST + size / _BYTES if self._timeout is None else self._timeout
             if time.monotonic() - began > allowed:
                 raise CuckoodError(f"the download takes longer than {allowed:.1f} s: {size} bytes came")
+            if told is None and len(begin := begin + piece) >= _BEGIN:
+                told = told_bytes(begin)
+            if told is not None and size > told:
+                raise FilterFileError(f"the server sent more than the {told} bytes of the file")
             yield piece
 
     def _remove_left(self) -> None:
@@ -288,15 +293,3 @@ class SyncedFilter:
             with contextlib.suppress(OSError):
                 if time.time() - part.stat().st_mtime > _LEFT:
                     part.unlink()
-
-
-def _up_to_its_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Pieces of a file, which may not be longer than it says that it is."""
-    begin, size, told = b"", 0, None
-    for piece in pieces:
-        size += len(piece)
-        if told is None and len(begin := begin + piece) >= _BEGIN:
-            told = told_bytes(begin)
-        if told is not None and size > told:
-            raise FilterFileError(f"the server sent more than the {told} bytes of the file")
-        yield piece
