@@ -8,7 +8,6 @@ use super::shared::Term;
 use super::sharing::LaneSharing;
 use super::slot::lane_of;
 use super::state::{Engine, EngineState};
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 impl Engine {
@@ -25,20 +24,17 @@ impl Engine {
             return Err(EngineError::NotLeading);
         };
         // One that has begun already may be from before this.
-        let needed = shared.barriers_begun.load(Ordering::Acquire) + 1;
-        let mut ended = caller.within(shared.barriers_ended.lock()).await?;
-        let (number, began) = *ended;
-        let mut of_request = began.into_iter().zip(caller.since);
-        if number >= needed || of_request.any(|(began, since)| since < began) {
+        let since = caller.since.unwrap_or_else(Instant::now);
+        let mut last = caller.within(shared.last_barrier.lock()).await?;
+        if last.is_some_and(|began| since < began) {
             return Ok(());
         }
-        let this = shared.barriers_begun.fetch_add(1, Ordering::AcqRel) + 1;
         let began = Instant::now();
         let command = Command::Barrier(lane);
         let passed = state.lanes.submit_new(caller, command, None, None);
         match passed.await {
             Ok(_) => {
-                *ended = (this, Some(began));
+                *last = Some(began);
                 Ok(())
             }
             // The lease goes to a pod whose disk has room and answers.

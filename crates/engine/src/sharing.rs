@@ -6,7 +6,6 @@ use super::shared::LanePlace;
 use super::slot::lane_of_slot;
 use crate::page::FilterId;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -20,10 +19,8 @@ pub(super) struct Sharing {
 /// One lane.
 pub(super) struct LaneSharing {
     pub(super) place: Arc<LanePlace>,
-    /// How many barriers have begun, one after the other.
-    pub(super) barriers_begun: AtomicU64,
-    /// The last one that ended well, and when it began; held while one is under way.
-    pub(super) barriers_ended: AsyncMutex<(u64, Option<Instant>)>,
+    /// When the last barrier began that ended well; held while one is under way.
+    pub(super) last_barrier: AsyncMutex<Option<Instant>>,
 }
 
 /// What orders the commits of a lane that begins, and the largest serial number of a filter
@@ -36,8 +33,7 @@ impl Sharing {
         let apart = lanes.into_iter().map(|lane| {
             let known = LaneSharing {
                 place: lane.place,
-                barriers_begun: AtomicU64::default(),
-                barriers_ended: AsyncMutex::default(),
+                last_barrier: AsyncMutex::default(),
             };
             (known, (lane.order, lane.last_serial))
         });
