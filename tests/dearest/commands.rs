@@ -357,7 +357,7 @@ fn of_transactions() -> Vec<Form> {
                 command(&words)
             };
             let mut commands: Vec<u8> = (0..FILTERS).flat_map(asked).collect();
-            // With a change among them, all are worked on at once.
+            // Those of a run with a change may be worked on at once.
             commands.extend(command(&["CF.ADD", &name('w', FILTERS - 1), "x"]));
             vec![within_multi(&commands, "EXEC")]
         }),

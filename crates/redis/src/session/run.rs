@@ -312,8 +312,8 @@ impl Session {
             return Ok(vec![group.work(&engine, transfers, bytes).await]);
         }
         let mut done = Vec::with_capacity(run.groups.len());
-        // Changes of many filters share commits.
-        let at_once = match is_change {
+        // Changes of many filters share commits. A transaction changes one.
+        let at_once = match is_change && run.changed_key.is_none() {
             true => run.groups.len().max(1),
             false => GROUPS_AT_ONCE,
         };
