@@ -92,7 +92,7 @@ impl Announcing {
         }
         self.last_announced.update(&pods, now);
         let alive = self.last_announced.alive(now);
-        let others = alive.filter(|it| it.is_ready && it.address != self.own.address);
+        let others = alive.filter(|it| it.may_lead && it.address != self.own.address);
         self.keeping
             .set_others(others.map(PodState::holder).collect());
         let mut furthest = vec![0; self.own.positions.len()];
@@ -171,8 +171,9 @@ impl Announcing {
         self.own.lacking = lacking.map(|(lane, _)| lane).collect();
         self.own.now_ms = self.member.engine().now_ms();
         self.own.reckoned_ms = self.member.engine().reckoned_ms();
-        let cluster = self.app.cluster();
-        self.own.is_ready = cluster.is_some_and(|it| it.is_ready(self.member.engine()));
+        let engine = self.member.engine();
+        let is_ready = self.app.cluster().is_some_and(|it| it.is_ready(engine));
+        self.own.may_lead = is_ready && engine.takes_changes();
     }
 
     /// Once another epoch has begun, this pod must not answer as if it had not.

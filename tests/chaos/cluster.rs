@@ -153,17 +153,22 @@ impl Cluster {
 
     /// The pod that leads most lanes, if anybody says.
     pub(crate) fn busiest_pod(&self) -> Option<usize> {
+        let led = self.led()?;
+        (0..COUNT).max_by_key(|&pod| led[pod])
+    }
+
+    /// How many lanes each pod leads, if anybody says.
+    pub(crate) fn led(&self) -> Option<[usize; COUNT]> {
         let status = cuckood(None)
             .args(["cluster", "status", "--json"])
             .args(&self.flags)
             .output();
         let status: Value = serde_json::from_slice(&status.unwrap().stdout).ok()?;
         let lanes = status["lanes"].as_array()?;
-        let leads = |pod: &usize| {
-            let address = self.addresses[*pod].as_str();
+        Some(std::array::from_fn(|pod| {
+            let address = self.addresses[pod].as_str();
             lanes.iter().filter(|it| it["leader"] == address).count()
-        };
-        (0..COUNT).max_by_key(leads)
+        }))
     }
 
     /// The broker that leads the stream, if anybody says.

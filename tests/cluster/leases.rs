@@ -121,3 +121,46 @@ fn a_lane_that_has_not_caught_up_takes_no_lease_be_it_free_or_handed_over() {
         assert_eq!(asking.held(0).await.unwrap(), None);
     });
 }
+
+/// A lane that this pod can't lead.
+struct Unable;
+
+impl KeptLane for Unable {
+    fn may_lead(&self) -> bool {
+        false
+    }
+
+    async fn caught_up(&self) {}
+
+    fn tell(&self, _: Event) {}
+}
+
+#[test]
+fn a_lane_handed_to_a_pod_that_can_not_lead_it_goes_to_another_before_its_lease_runs_out() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let cluster = Cluster::found(1);
+    let other = leases(&cluster, 2);
+    let holder = |pod: u8| Holder::new(Writer([pod; 16]), format!("http://pod-{pod}:8080"));
+    let keeping = LeaseKeeping::new(leases(&cluster, 1), TTL, Arc::new(Leaders::of_none(1)));
+    keeping.set_others(vec![holder(3)]);
+    cluster.runtime.block_on(async {
+        let (stop, stopped) = watch::channel(false);
+        let kept = Arc::clone(&keeping);
+        let task = tokio::spawn(async move { kept.keep(0, Unable, stopped).await });
+        let revision = other.take(0).await.unwrap().unwrap();
+        other.hand_over(0, revision, &holder(1)).await;
+        loop {
+            let held = other.held(0).await.unwrap();
+            let held = held.expect("it ran out, and nobody led meanwhile").holder;
+            if held == holder(3) {
+                break;
+            }
+            assert_eq!(held, holder(1));
+            tokio::time::sleep(TTL / 20).await;
+        }
+        stop.send_replace(true);
+        task.await.unwrap();
+    });
+}

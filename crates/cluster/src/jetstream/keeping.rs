@@ -6,7 +6,7 @@
 //! everywhere as soon as it is written.
 
 use super::error::Result;
-use super::leases::{Holder, Leases};
+use super::leases::{Holder, Lease, Leases};
 use crate::leaders::{Leader, Leaders};
 use crate::lease::{Duty, KeptLane, LeaseKeeper, Renewal};
 use crate::replica::Event;
@@ -110,6 +110,7 @@ impl LeaseKeeping {
             keeper: LeaseKeeper::new(self.ttl, Instant::now()),
             told: None,
             heard: Instant::now(),
+            passed_on: None,
         };
         let (mut looked, mut connects) = (Instant::now(), self.leases.connects());
         while !*stop.borrow() {
@@ -174,7 +175,17 @@ impl LeaseKeeping {
     async fn leave_alone(&self, lease: &mut KeptLease, kept: &impl KeptLane) -> Duration {
         self.let_go_to_others(lease, kept).await;
         // It is noted. Where nobody says, it is asked again.
-        let _ = timeout(self.ttl / 4, self.look(lease.lane, &mut lease.heard)).await;
+        let looked = timeout(self.ttl / 4, self.look(lease.lane, &mut lease.heard)).await;
+        if let Ok(Ok(Some(held))) = looked
+            && self.leases.is_own(&held.holder)
+        {
+            // Whoever handed it over did not know; until it ran out, nobody would lead. If
+            // that one can't lead either, it does not come and go between the two.
+            let is_back = lease.passed_on.is_some_and(|it| it.elapsed() < self.ttl);
+            let to = self.leads_fewest().filter(|_| !is_back).map(|(to, _)| to);
+            lease.passed_on = Some(Instant::now());
+            self.give(lease.lane, held.revision, to.as_ref()).await;
+        }
         self.ttl / 4
     }
 
@@ -224,9 +235,13 @@ impl LeaseKeeping {
     async fn let_go(&self, lease: &mut KeptLease, kept: &impl KeptLane, to: Option<&Holder>) {
         let given_up = lease.keeper.give_up(Instant::now());
         self.tell(lease, kept);
-        let Some(revision) = given_up else {
-            return;
-        };
+        if let Some(revision) = given_up {
+            self.give(lease.lane, revision, to).await;
+        }
+    }
+
+    /// Gives a lease to another pod, or to whoever takes it.
+    async fn give(&self, lane: u32, revision: u64, to: Option<&Holder>) {
         // It runs out by itself if nothing comes of this.
         let given = async {
             match to {
@@ -234,10 +249,10 @@ impl LeaseKeeping {
                     // Changes may go there and wait. And the next lane is perhaps for
                     // another pod.
                     let leader = Leader::At(to.address.as_str().into());
-                    self.leaders.set(lease.lane, Some(leader));
-                    self.leases.hand_over(lease.lane, revision, to).await;
+                    self.leaders.set(lane, Some(leader));
+                    self.leases.hand_over(lane, revision, to).await;
                 }
-                None => drop(self.leases.give_back(lease.lane, revision).await),
+                None => drop(self.leases.give_back(lane, revision).await),
             }
         };
         let _ = timeout(self.ttl, given).await;
@@ -247,7 +262,7 @@ impl LeaseKeeping {
     /// it otherwise.
     async fn take(&self, lane: u32, heard: &mut Instant) -> Option<u64> {
         match self.look(lane, heard).await.ok()? {
-            Some(it) if !self.leases.is_own(&it) => return None,
+            Some(it) if !self.leases.is_own(&it.holder) => return None,
             // It was handed over.
             Some(_) => {}
             None => {
@@ -259,13 +274,14 @@ impl LeaseKeeping {
     }
 
     /// Whose a lease is, which is noted; an error: nobody says.
-    async fn look(&self, lane: u32, heard: &mut Instant) -> Result<Option<Holder>> {
-        let holder = self.leases.held(lane).await?.map(|it| it.holder);
+    async fn look(&self, lane: u32, heard: &mut Instant) -> Result<Option<Lease>> {
+        let held = self.leases.held(lane).await?;
         *heard = Instant::now();
-        let others = holder.as_ref().filter(|it| !self.leases.is_own(it));
+        let others = held.as_ref().map(|it| &it.holder);
+        let others = others.filter(|it| !self.leases.is_own(it));
         let leader = others.map(|it| Leader::At(it.address.as_str().into()));
         self.leaders.set(lane, leader);
-        Ok(holder)
+        Ok(held)
     }
 
     fn tell(&self, lease: &mut KeptLease, kept: &impl KeptLane) {
@@ -293,4 +309,6 @@ struct KeptLease {
     told: Option<u64>,
     /// When somebody said last whose it is.
     heard: Instant,
+    /// When it was passed on last, since this pod could not lead.
+    passed_on: Option<Instant>,
 }

@@ -60,9 +60,9 @@ pub struct PodState {
     /// The same by its machine's uptime alone, since it began: stamps do not move it.
     #[serde(default)]
     pub reckoned_ms: u64,
-    /// Whether it is ready, so that lanes may be given to it.
+    /// Whether lanes may be given to it: it is ready, and its disk takes changes.
     #[serde(default)]
-    pub is_ready: bool,
+    pub may_lead: bool,
     /// Whether it applies nothing, and waits for the state of another pod.
     #[serde(default)]
     pub is_waiting: bool,
