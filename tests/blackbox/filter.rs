@@ -559,6 +559,29 @@ fn a_file_is_built_restored_dumped_and_asked_with_its_key() {
 }
 
 #[test]
+fn a_file_of_millions_takes_items_as_soon_as_it_is_restored() {
+    // More of its pages are due to be split than one commit may write.
+    const ITEMS: u64 = 6_500_000;
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &[]);
+    let run = |arguments: &[&str]| filter(server.port(), arguments).output().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [list, built] = ["list", "built"].map(path);
+    let lines = |of: std::ops::Range<u64>| -> String { of.map(|it| format!("{it}\n")).collect() };
+    std::fs::write(&list, lines(0..ITEMS)).unwrap();
+    let build = ["build", &list, "--error-rate", "0.000001", "-o", &built];
+    printed(&cuckood().args(build).output().unwrap(), 0);
+    for (copy, first) in [("one", 1), ("many", 20_000)] {
+        printed(&run(&["restore", copy, &built]), 0);
+        let mut loading = cuckood();
+        loading.args(["load", "--server", &server.url(""), "--filter", copy, "-"]);
+        let more = lines(ITEMS..ITEMS + first);
+        printed(&piped(loading, more.as_bytes()), 0);
+        assert_eq!(server.items(copy), ITEMS + first);
+    }
+}
+
+#[test]
 fn the_server_of_all_commands_may_be_a_list_of_pods_or_a_url() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]);

@@ -245,7 +245,8 @@ impl Import {
     }
 
     /// Commits lines that follow those committed. In several commits if their
-    /// items touch more pages than one may; each records how far it goes.
+    /// items touch more pages, or change more of them, than one may; each records how far
+    /// it goes.
     ///
     /// # Errors
     /// What the last commit failed with; those before it stand, and
@@ -281,9 +282,11 @@ impl Import {
             let values = lines.values.iter().skip(first_item).take(items);
             let values: Arc<[u32]> = values.copied().collect();
             match self.step(&batch, values, progress).await {
-                Err(EngineError::TooManyPages { .. } | EngineError::TooManyChangeProbes { .. })
-                    if items > 1 =>
-                {
+                Err(
+                    EngineError::TooManyPages { .. }
+                    | EngineError::TooManyChangeProbes { .. }
+                    | EngineError::TooManyWords { .. },
+                ) if items > 1 => {
                     self.items_at_once = items / 2;
                     continue;
                 }

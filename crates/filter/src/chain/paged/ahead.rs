@@ -2,6 +2,7 @@
 //! about, so nobody who only looks at items would have them in memory.
 
 use super::bucket::page;
+use super::planner::MAX_DUE_SPLITS;
 use crate::chain::address::PageAddress;
 use crate::chain::meta::{Chain, is_sparse};
 use std::iter;
@@ -15,7 +16,9 @@ impl Chain {
         // Those of one level at most: what comes after it is far.
         let pages = growing.map(|table| {
             let (pointer, pages) = (table.layout.pointer(), table.layout.pages_of_level());
-            let splits = u32::try_from(table.splits_after(adds as u64)).unwrap_or(u32::MAX);
+            let most = (adds as u64).saturating_mul(u64::from(MAX_DUE_SPLITS));
+            let splits = table.splits_after(adds as u64).min(most);
+            let splits = u32::try_from(splits).unwrap_or(u32::MAX);
             pointer..pointer.saturating_add(splits).min(pages)
         });
         pages.into_iter().flatten().map(page)

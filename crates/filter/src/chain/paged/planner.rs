@@ -19,6 +19,14 @@ use crate::cuckoo::paged::Candidate;
 /// one that the item may have nothing to do with.
 pub(super) const MAX_FORCED_SPLITS: u32 = 16;
 
+/// Pages that an add splits because they are due. A table that was filled without
+/// growing has a third of its pages due at once: they are split by the next adds, none of
+/// which writes more than a commit may.
+pub(super) const MAX_DUE_SPLITS: u32 = 16;
+
+/// How often an add does so that finds no room.
+const MAX_DUE_ROUNDS: u32 = 16;
+
 /// What a split or a merge costs, in the units of
 /// [`Planner::spent`](crate::chain::plan::Planner::spent): each slot of the
 /// pages is looked at and written, in the record too.
@@ -84,13 +92,13 @@ impl<D: Draft> PagePlanner<'_, D> {
             }
             if self.count_copies(&longest, value, 1)? {
                 if self.table.has_long_lists() {
-                    self.split_as_due()?;
+                    self.split_as_due(MAX_DUE_SPLITS)?;
                 }
                 return Some(AddResult::Added);
             }
         }
         if self.table.is_split_due() {
-            self.split_as_due()?;
+            self.split_as_due(MAX_DUE_SPLITS)?;
             probe = self.probe(hash)?;
         }
         if !self.table.has_room_for(1) {
@@ -108,19 +116,25 @@ impl<D: Draft> PagePlanner<'_, D> {
     pub(super) fn add_to_full(&mut self, hash: ItemHash, value: u32) -> Option<AddResult> {
         // Its buckets were looked into twice by now, and their slots are compared.
         self.spend(2 * PROBE);
-        for splits in 0.. {
+        let (mut rounds, mut forced) = (0, 0);
+        loop {
             let candidates = self.table.layout.candidates(hash);
             if self.kick_out(&candidates, value)? || self.make_room(&candidates, value)? {
                 return Some(AddResult::Added);
             }
-            if splits == MAX_FORCED_SPLITS {
-                break;
+            // As long as pages are due, none is forced.
+            rounds += 1;
+            if rounds > MAX_DUE_ROUNDS || self.split_as_due(MAX_DUE_SPLITS)? == 0 {
+                if forced == MAX_FORCED_SPLITS {
+                    break;
+                }
+                if let Err(end) = self.split()? {
+                    self.futile.count_refusal();
+                    return Some(AddResult::Full(end));
+                }
+                forced += 1;
+                self.stats.forced_splits += 1;
             }
-            if let Err(end) = self.split()? {
-                self.futile.count_refusal();
-                return Some(AddResult::Full(end));
-            }
-            self.stats.forced_splits += 1;
             let (layout, probe) = (self.table.layout, self.probe(hash)?);
             if self.put(&layout, &probe, value)? {
                 return Some(AddResult::Added);
@@ -129,15 +143,15 @@ impl<D: Draft> PagePlanner<'_, D> {
         Some(AddResult::Full(FullReason::GrowthLimit))
     }
 
-    /// Splits the pages that are due once there is one entry more. The entry is
-    /// not there yet; a page more or less is nothing to the thresholds.
-    pub(super) fn split_as_due(&mut self) -> Option<()> {
-        while self.table.is_split_due() {
-            if self.split()?.is_err() {
-                break;
-            }
+    /// Splits the pages that are due once there is one entry more, so many at most, and
+    /// says how many. The entry is not there yet; a page more or less is nothing to the
+    /// thresholds.
+    pub(super) fn split_as_due(&mut self, most: u32) -> Option<u32> {
+        let mut splits = 0;
+        while splits < most && self.table.is_split_due() && self.split()?.is_ok() {
+            splits += 1;
         }
-        Some(())
+        Some(splits)
     }
 
     /// Takes in an item for which kick-outs found no room: where two slots in

@@ -173,7 +173,7 @@ impl<D: Draft> PagePlanner<'_, D> {
                 return Some(Ok(()));
             }
         } else if self.table.is_split_due() {
-            self.split_as_due()?;
+            self.split_as_due(u32::MAX)?;
             if self.table.layout != layout {
                 return self.take_in_entry(&layout, entry, splits);
             }

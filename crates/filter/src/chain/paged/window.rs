@@ -16,7 +16,7 @@
 //! should be for both. To be seen again rewrites a slot in place.
 
 use super::bucket::{Bucket, SlotOf, page};
-use super::planner::PagePlanner;
+use super::planner::{MAX_DUE_SPLITS, PagePlanner};
 use super::read::{Match, Probe};
 use crate::chain::address::PageAddress;
 use crate::chain::counters::{CounterKey, Counters};
@@ -124,7 +124,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             self.touch(bucket.page())?;
         }
         if self.table.is_split_due() {
-            self.split_as_due()?;
+            self.split_as_due(MAX_DUE_SPLITS)?;
         }
         // What was cleared, or split, is looked at again.
         let (layout, probe) = (self.table.layout, self.probe(hash)?);

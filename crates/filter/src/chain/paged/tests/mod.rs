@@ -11,12 +11,14 @@ mod windows;
 use crate::chain::address::PageAddress;
 use crate::chain::counters::Counters;
 use crate::chain::meta::{Chain, FullReason, Known, Table};
+use crate::chain::paged::planner::MAX_DUE_SPLITS;
 use crate::chain::paged::values::ValueCopies;
 use crate::chain::pages::WholePage;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
 use crate::chain::plan::{AddMode, AddResult, PlanStats, Planner, ReplaceResult};
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::hash::{HashId, HashKey, ItemHash};
+use crate::cuckoo::kick::KickSearch;
 use crate::cuckoo::paged::code::SlotCode;
 use crate::cuckoo::paged::rate::{self, SplitLoads};
 use crate::cuckoo::paged::{PAGE_WORDS, Paged};
@@ -406,6 +408,49 @@ fn distinct_items_split_a_page_at_a_time_and_force_nothing() {
             assert_eq!((stats.max_splits, stats.forced_splits), (1, 0), "{width:?}");
             check(&filter);
         }
+    }
+}
+
+#[test]
+fn a_table_that_was_filled_without_growing_splits_few_pages_for_each_add() {
+    for width in WIDTHS {
+        let filter = filter(256, SlotCode::of(width));
+        let chain = filter.filter.chain().clone();
+        let (slots, expansion) = (filter.table().layout.slots(), chain.params().expansion());
+        let mut pages = Pages::default();
+        pages.add_sub_filters(&chain);
+        let mut search = KickSearch::default();
+        let mut filling = Planner::on(pages, chain.with_expansion(0), &mut search);
+        let mut items = 0..;
+        let mut filled = 0;
+        while filled < slots * rate::load_of_list(width) / 1000 {
+            let added = filling.add(hash(items.next().unwrap()), AddMode::Always);
+            filled += u64::from(added == Some(AddResult::Added));
+        }
+        let (chain, pages, _) = filling.into_parts();
+        let due = chain.table().unwrap().splits_after(0);
+        assert!(due > 2 * u64::from(MAX_DUE_SPLITS), "{due}");
+        let mut growing = Planner::on(pages, chain.with_expansion(expansion), &mut search);
+        let more: Vec<u64> = items.take(200).collect();
+        for &item in &more {
+            let added = growing.add(hash(item), AddMode::Always);
+            assert_eq!(added, Some(AddResult::Added), "{width:?}");
+        }
+        assert!(
+            more.iter()
+                .all(|&it| growing.exists(hash(it), None) == Some(true))
+        );
+        let (chain, _, stats) = growing.into_parts();
+        // One that finds no room among them splits some once more.
+        assert!(
+            stats.max_splits <= 2 * u64::from(MAX_DUE_SPLITS),
+            "{width:?}: {stats:?}"
+        );
+        assert!(
+            stats.splits >= due && stats.forced_splits == 0,
+            "{width:?}: {stats:?}"
+        );
+        assert_eq!(chain.table().unwrap().splits_after(0), 0, "{width:?}");
     }
 }
 
