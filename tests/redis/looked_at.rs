@@ -123,8 +123,35 @@ fn slow_commands_are_told_with_what_took_so_long() {
         let told = client.tell(line);
         assert!(told.starts_with(words), "{line}: {told}");
     }
-    for line in ["SLOWLOG HELP", "LATENCY HELP", "OBJECT HELP"] {
-        assert!(client.tell(line).starts_with('*'), "{line}");
+}
+
+#[test]
+fn help_lists_subcommands_that_there_are() {
+    let server = Server::start();
+    let mut client = server.connect();
+    for command in [
+        "ACL", "CLIENT", "COMMAND", "CONFIG", "LATENCY", "MEMORY", "MODULE", "OBJECT", "SLOWLOG",
+    ] {
+        client.expect(
+            &format!("{command} NOSUCH"),
+            &format!("-ERR unknown subcommand \\'NOSUCH\\'. Try {command} HELP.\\r\\n"),
+        );
+        let told = String::from_utf8(client.ask(&[command, "help"])).unwrap();
+        let mut lines = told.lines();
+        let count = format!("*{}", lines.clone().count() - 1);
+        assert_eq!(lines.next(), Some(count.as_str()), "{told}");
+        for line in lines {
+            let known = line.strip_prefix(&format!("+{command} ")).unwrap();
+            let subcommand = known.split([' ', ':']).next().unwrap();
+            let said = client.tell(&format!("{command} {subcommand}"));
+            assert!(!said.contains("unknown subcommand"), "{line}: {said}");
+        }
+        let more = client.tell(&format!("{command} HELP x"));
+        let begins = format!(
+            "-ERR wrong number of arguments for \\'{}|help\\'",
+            command.to_lowercase()
+        );
+        assert!(more.starts_with(&begins), "{more}");
     }
 }
 

@@ -5,6 +5,7 @@ use super::kept;
 use super::state::{Role, Session};
 use crate::commands::describe;
 use crate::commands::errors::{self, NO_AUTH};
+use crate::commands::help;
 use crate::commands::items::ItemVerb;
 use crate::commands::table::{Keys, Spec, Verb, find};
 use crate::protocol::decode::{Bounds, Dropped};
@@ -157,6 +158,15 @@ impl Session {
 
     /// Does a command that may be done.
     pub(super) async fn execute(&mut self, spec: &'static Spec, words: Words<'_>) -> Result {
+        let help = help::lines(spec.verb);
+        if !help.is_empty() && words.get(1).eq_ignore_ascii_case(b"help") {
+            if words.len() > 2 {
+                return Err(errors::arity_of(spec.name, words.get(1)).into());
+            }
+            self.replies.array(help.len());
+            help.iter().for_each(|line| self.replies.status(line));
+            return Ok(());
+        }
         match spec.verb {
             Verb::Ping | Verb::Echo => self.echo(words)?,
             Verb::Hello => self.hello(words)?,

@@ -91,12 +91,7 @@ impl Session {
                 self.service.timings.forget_slow(may_see);
                 self.replies.ok();
             }
-            (b"help", 2) => self.help(&[
-                "SLOWLOG GET [count]: the latest slow commands, ten of them or so many; -1: all.",
-                "SLOWLOG LEN: how many there are.",
-                "SLOWLOG RESET: forgets them.",
-            ]),
-            (b"get" | b"len" | b"reset" | b"help", _) => {
+            (b"get" | b"len" | b"reset", _) => {
                 return Err(errors::arity_of("slowlog", words.get(1)).into());
             }
             _ => return Err(errors::unknown_subcommand(words).into()),
@@ -156,14 +151,7 @@ impl Session {
                 };
                 self.replies.text(&told);
             }
-            (b"help", 2) => self.help(&[
-                "LATENCY LATEST: the last second with a slow command.",
-                "LATENCY HISTORY command: the last 160 of them.",
-                "LATENCY RESET: forgets them.",
-                "LATENCY HISTOGRAM [command ...]: how many took up to so many microseconds.",
-                "LATENCY DOCTOR: the same in a sentence.",
-            ]),
-            (b"latest" | b"history" | b"doctor" | b"help", _) => {
+            (b"latest" | b"history" | b"doctor", _) => {
                 return Err(errors::arity_of("latency", words.get(1)).into());
             }
             _ => return Err(errors::unknown_subcommand(words).into()),
@@ -201,16 +189,8 @@ impl Session {
     pub(super) async fn object(&mut self, words: Words<'_>) -> Result {
         let subcommand = words.get(1).to_ascii_lowercase();
         match (subcommand.as_slice(), words.len()) {
-            (b"help", 2) => {
-                self.help(&[
-                    "OBJECT ENCODING key: raw, as of every type of a module.",
-                    "OBJECT REFCOUNT key: 1.",
-                    "OBJECT IDLETIME key, OBJECT FREQ key: not kept here.",
-                ]);
-                return Ok(());
-            }
             (b"encoding" | b"refcount" | b"idletime" | b"freq", 3) => {}
-            (b"encoding" | b"refcount" | b"idletime" | b"freq" | b"help", _) => {
+            (b"encoding" | b"refcount" | b"idletime" | b"freq", _) => {
                 return Err(errors::arity_of("object", words.get(1)).into());
             }
             _ => return Err(errors::unknown_subcommand(words).into()),
@@ -241,11 +221,6 @@ impl Session {
             ))
         };
         TABLE.iter().filter_map(line).collect()
-    }
-
-    fn help(&mut self, lines: &[&str]) {
-        self.replies.array(lines.len());
-        lines.iter().for_each(|line| self.replies.status(line));
     }
 
     /// Whether it may know of others' commands and connections.
