@@ -95,14 +95,21 @@ fn a_key_allows_what_its_scope_says() {
     let mut client = keyed.server.connect();
     client.expect(&format!("AUTH web {}", read.as_str()), "+OK\\r\\n");
     client.expect("CF.EXISTS other a", ":1\\r\\n");
-    for (line, name) in [
-        ("CF.ADD other a", "cf.add"),
-        ("DEL other", "del"),
-        ("CLIENT LIST", "client"),
-        ("CF.SCANDUMP other 0", "cf.scandump"),
+    for (line, name, needs) in [
+        ("CF.ADD other a", "cf.add", "write"),
+        ("DEL other", "del", "admin"),
+        ("CLIENT LIST", "client|list", "admin and no prefix"),
+        ("SLOWLOG RESET", "slowlog|reset", "admin"),
+        ("LATENCY RESET", "latency|reset", "admin and no prefix"),
+        (
+            "CF.SCANDUMP other 0",
+            "cf.scandump",
+            "read and the right export",
+        ),
     ] {
-        let expected =
-            format!("-NOPERM User web has no permissions to run the \\'{name}\\' command\\r\\n");
+        let expected = format!(
+            "-NOPERM User web has no permissions to run the \\'{name}\\' command: it needs the scope {needs}, the API key has read\\r\\n"
+        );
         client.expect(line, &expected);
     }
 
@@ -117,6 +124,10 @@ fn a_key_allows_what_its_scope_says() {
     ] {
         client.expect(line, "-NOPERM No permissions to access a key\\r\\n");
     }
+    client.expect(
+        "LATENCY LATEST",
+        "-NOPERM User shop has no permissions to run the \\'latency|latest\\' command: it needs the scope read and no prefix, the API key has write and a prefix\\r\\n",
+    );
     client.expect("DBSIZE", ":1\\r\\n");
     client.expect(
         "SCAN 0",

@@ -82,11 +82,10 @@ pub(crate) fn excerpt(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Of what a key does not allow.
-pub(crate) fn no_permission(user: &str, spec: &Spec) -> String {
+/// Of what a key does not allow: it begins as redis does.
+pub(crate) fn no_permission(user: &str, command: &str, needs: &str, has: &str) -> String {
     format!(
-        "NOPERM User {user} has no permissions to run the '{}' command",
-        spec.name
+        "NOPERM User {user} has no permissions to run the '{command}' command: it needs the scope {needs}, the API key has {has}"
     )
 }
 

@@ -174,7 +174,7 @@ impl Session {
             Verb::Select => self.select(words)?,
             Verb::Quit => self.quit(),
             Verb::Reset => self.reset(),
-            Verb::Client => self.client(spec, words)?,
+            Verb::Client => self.client(words)?,
             Verb::Command => {
                 self.hold_reply(words.len() * describe::MOST_BYTES)?;
                 describe::command(words, &mut self.replies);
@@ -184,8 +184,8 @@ impl Session {
             Verb::Discard => self.discard()?,
             Verb::Watch => return Err("ERR WATCH is not supported".into()),
             Verb::Unwatch => self.replies.ok(),
-            Verb::SlowLog => self.slow_log(spec, words)?,
-            Verb::Latency => self.latency(spec, words)?,
+            Verb::SlowLog => self.slow_log(words)?,
+            Verb::Latency => self.latency(words)?,
             Verb::Info
             | Verb::Config
             | Verb::Cluster

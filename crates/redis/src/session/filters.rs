@@ -370,7 +370,7 @@ impl Session {
             return Err(SYNTAX.into());
         }
         if !self.has_no_prefix() {
-            return Err(errors::no_permission(self.user(), spec).into());
+            return Err(self.no_permission(spec.name, "admin and no prefix"));
         }
         // What this connection has made is listed below.
         self.reach_all().await?;

@@ -4,7 +4,6 @@
 use super::failure::{Failure, Result};
 use super::state::Session;
 use crate::commands::errors::{self, NOT_AN_INTEGER, SYNTAX, excerpt};
-use crate::commands::table::Spec;
 use crate::protocol::encode::Version;
 use crate::protocol::number::integer;
 use crate::protocol::pipeline::Words;
@@ -179,7 +178,7 @@ impl Session {
     }
 
     /// `CLIENT`.
-    pub(super) fn client(&mut self, spec: &Spec, words: Words<'_>) -> Result {
+    pub(super) fn client(&mut self, words: Words<'_>) -> Result {
         let subcommand = words.get(1).to_ascii_lowercase();
         let arity: std::ops::RangeInclusive<usize> = match subcommand.as_slice() {
             b"id" | b"getname" | b"info" => 2..=2,
@@ -207,7 +206,7 @@ impl Session {
             b"setinfo" => self.set_info(words)?,
             b"consistency" => self.consistency(words)?,
             b"position" => self.position(words)?,
-            b"list" => self.list_clients(spec)?,
+            b"list" => self.list_clients()?,
             _ => self.client_mode(&subcommand, words)?,
         }
         Ok(())
@@ -267,9 +266,9 @@ impl Session {
     }
 
     /// All connections; for operators.
-    fn list_clients(&mut self, spec: &Spec) -> Result {
+    fn list_clients(&mut self) -> Result {
         if !self.is_operator() {
-            return Err(errors::no_permission(self.user(), spec).into());
+            return Err(self.no_permission("client|list", "admin and no prefix"));
         }
         let lines: String = self.service.clients().iter().map(|it| it.line()).collect();
         self.hold_reply(2 * lines.len())?;

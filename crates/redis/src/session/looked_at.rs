@@ -51,7 +51,7 @@ impl Session {
     }
 
     /// `SLOWLOG`. Of others' commands only those are told who may list them, too.
-    pub(super) fn slow_log(&mut self, spec: &'static Spec, words: Words<'_>) -> Result {
+    pub(super) fn slow_log(&mut self, words: Words<'_>) -> Result {
         let (sees_all, user) = (self.is_operator(), self.user().to_owned());
         let may_see = |command: &SlowCommand| sees_all || command.user == user;
         let subcommand = words.get(1).to_ascii_lowercase();
@@ -86,7 +86,7 @@ impl Session {
             }
             (b"reset", 2) => {
                 if !self.may_forget() {
-                    return Err(errors::no_permission(self.user(), spec).into());
+                    return Err(self.no_permission("slowlog|reset", "admin"));
                 }
                 self.service.timings.forget_slow(may_see);
                 self.replies.ok();
@@ -100,11 +100,16 @@ impl Session {
     }
 
     /// `LATENCY`. It is about everybody's commands.
-    pub(super) fn latency(&mut self, spec: &'static Spec, words: Words<'_>) -> Result {
+    pub(super) fn latency(&mut self, words: Words<'_>) -> Result {
         let subcommand = words.get(1).to_ascii_lowercase();
         let is_reset = subcommand == b"reset";
         if !self.has_no_prefix() || (is_reset && !self.may_forget()) {
-            return Err(errors::no_permission(self.user(), spec).into());
+            let command = format!("latency|{}", errors::excerpt(&subcommand));
+            let needs = match is_reset {
+                true => "admin and no prefix",
+                false => "read and no prefix",
+            };
+            return Err(self.no_permission(&command, needs));
         }
         let (seconds, most) = self.service.timings.slow_seconds();
         let is_event = |word: &[u8]| word.eq_ignore_ascii_case(EVENT.as_bytes());

@@ -1,7 +1,8 @@
 //! What is known of a connection, and what its caller may do.
 
-use super::failure::Result;
+use super::failure::{Failure, Result};
 use super::kept::Transaction;
+use crate::access::Scope;
 use crate::access::keys::ApiKey;
 use crate::commands::errors::{self, NO_AUTH, NO_KEY};
 use crate::commands::table::{Spec, Verb};
@@ -244,7 +245,11 @@ impl Session {
         };
         let is_export = spec.verb == Verb::CfScanDump;
         if key.scope < spec.scope || is_export && !key.may_export() {
-            return Err(errors::no_permission(key.name.as_str(), spec).into());
+            let needs = match is_export {
+                true => "read and the right export",
+                false => spec.scope.name(),
+            };
+            return Err(self.no_permission(spec.name, needs));
         }
         // The pod of the client has counted these when they were queued. A part that
         // was refused here would leave the rest without a transaction.
@@ -253,6 +258,16 @@ impl Session {
             return Ok(());
         }
         Ok(principal.count_request()?)
+    }
+
+    /// What a command is refused with that needs more than the caller's key allows.
+    pub(super) fn no_permission(&self, command: &str, needs: &str) -> Failure {
+        let has = self.key().map_or(Scope::Admin, |key| key.scope).name();
+        let has = match self.has_no_prefix() {
+            true => has.to_owned(),
+            false => format!("{has} and a prefix"),
+        };
+        errors::no_permission(self.user(), command, needs, &has).into()
     }
 
     /// # Errors
