@@ -265,11 +265,11 @@ fn filters_end_when_they_are_told_to() {
         ("EXPIRE k 10 NY", "ERR Unsupported option NY"),
         (
             "EXPIRE k 99999999999",
-            "ERR invalid expire time in \\'expire\\' command",
+            "ERR invalid expire time in \\'expire\\' command: it is 100 years from now at most",
         ),
         (
             "PEXPIREAT k 9223372036854775807",
-            "ERR invalid expire time in \\'pexpireat\\' command",
+            "ERR invalid expire time in \\'pexpireat\\' command: it is 100 years from now at most",
         ),
     ] {
         client.expect(line, &format!("-{error}\\r\\n"));

@@ -85,9 +85,9 @@ pub(crate) fn end(verb: Verb, name: &str, words: Words<'_>, now_ms: u64) -> Resu
         _ => Some(given),
     };
     let last = now_ms.saturating_add(i64::try_from(MAX_TTL_SECONDS * 1000).unwrap_or(i64::MAX));
-    at_ms
-        .filter(|&at_ms| at_ms <= last)
-        .ok_or_else(|| format!("ERR invalid expire time in '{name}' command"))
+    at_ms.filter(|&at_ms| at_ms <= last).ok_or_else(|| {
+        format!("ERR invalid expire time in '{name}' command: it is 100 years from now at most")
+    })
 }
 
 /// On what it depends whether a filter is to end at another time.
