@@ -176,18 +176,23 @@ fn counted_copies_leave_in_slots_that_are_free() {
     let refused = client.tell("CF.SCANDUMP k 0");
     assert!(
         refused.contains(
-            "copies are counted beside the slots, which RedisBloom\\'s format can\\'t hold"
+            "copies have no slot, so RedisBloom\\'s format can\\'t hold them: delete them with CF.DEL"
         ),
         "{refused}"
     );
     // Without growth there is no other sub-filter.
     client.expect("CF.RESERVE never 1000 EXPANSION 0", "+OK\\r\\n");
     add(&mut client, "never", &vec!["i".to_owned(); 10]);
+    let refused = client.tell("CF.SCANDUMP never 0");
     assert!(
-        client
-            .tell("CF.SCANDUMP never 0")
-            .contains("are counted beside the slots")
+        refused.starts_with("-ERR 7 copies have no slot"),
+        "{refused}"
     );
+    // Without these it is handed out.
+    for _ in 0..7 {
+        client.expect("CF.DEL never i", ":1\\r\\n");
+    }
+    assert!(client.tell("CF.SCANDUMP never 0").starts_with("*2\\r\\n:1"));
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl Session {
             Slots::Foreign => return Err(FOREIGN.into()),
             Slots::Counted(copies) => {
                 return Err(format!(
-                    "ERR {copies} copies are counted beside the slots, which RedisBloom's format can't hold: use GET /filters/{{key}}/dump"
+                    "ERR {copies} copies have no slot, so RedisBloom's format can't hold them: delete them with CF.DEL, or use GET /filters/{{key}}/dump"
                 )
                 .into());
             }
