@@ -27,7 +27,7 @@ const BESIDE_A_NAME: usize = 64;
 const NO_BLOOM_DUMP: &str = "ERR a dump of a Bloom filter can't hold this server's filters, which are cuckoo filters: use GET and PUT /filters/{key}/dump, or add the items again";
 
 /// Of a filter that is to have another key.
-const NO_COPY: &str = "ERR a filter keeps its key, which decides who writes it, and can't be copied in one step: GET /filters/{key}/dump and PUT /filters/{new key}/dump copy it, and DEL deletes the old one";
+const NO_COPY: &str = "ERR a filter keeps its key: `cuckood filter dump KEY FILE` and `cuckood filter restore NEW FILE` copy it, and DEL deletes the old one";
 
 /// Of a filter that is to be compacted.
 const NOT_COMPACTED: &str = "Cuckoo filter was not found";
