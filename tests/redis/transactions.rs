@@ -83,6 +83,11 @@ fn a_refused_command_spoils_its_transaction() {
         "CF.SCANDUMP k 0",
         "INFO",
         "CF.COMPACT k",
+        "SCAN 0",
+        "TOUCH k",
+        "OBJECT ENCODING k",
+        "MEMORY USAGE k",
+        "EXPIRETIME k",
     ] {
         client.expect("MULTI", "+OK\\r\\n");
         client.expect("CF.ADD k a", "+QUEUED\\r\\n");
