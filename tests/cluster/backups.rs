@@ -2,8 +2,8 @@
 //! and with it alone the cluster begins again.
 
 use crate::broker::Brokers;
-use crate::nats_server;
-use crate::operator::{begin, cuckood, found, restore};
+use crate::founded::shop;
+use crate::operator::{begin, cuckood, restore};
 use crate::program::{Client, Pod, refused, status};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -69,11 +69,7 @@ fn back_up(client: &Client, address: &str, folder: &Path) -> PathBuf {
 
 #[test]
 fn a_backup_of_one_pod_is_enough_for_a_pod_and_for_the_whole_cluster() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, LANES);
+    let Some(brokers) = shop(LANES) else { return };
     let folder = tempfile::tempdir().unwrap();
     let backups = format!("--backup-dir={}", folder.path().join("backups").display());
     let client = Client::new();

@@ -1,9 +1,7 @@
 //! A pod that starts while no other one is there holds its clock against that of the
 //! brokers.
 
-use crate::broker::Brokers;
-use crate::nats_server;
-use crate::operator::found;
+use crate::founded::shop;
 use crate::program::{Client, Pod, status};
 use serde_json::json;
 use std::path::PathBuf;
@@ -55,12 +53,8 @@ fn preloaded(directory: &TempDir, program: &str) -> PathBuf {
 
 #[test]
 fn after_a_stop_of_all_pods_the_clock_of_the_first_one_alone_ends_nothing() {
-    if !nats_server::is_there() {
-        return;
-    }
+    let Some(brokers) = shop(2) else { return };
     let directory = TempDir::new().unwrap();
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 2);
     let client = Client::new();
     let mut pods = Pod::several(2, &brokers, &client);
     let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
@@ -110,12 +104,8 @@ fn after_a_stop_of_all_pods_the_clock_of_the_first_one_alone_ends_nothing() {
 
 #[test]
 fn a_clock_at_a_hundred_times_the_speed_drags_nobody_along_and_is_told_of() {
-    if !nats_server::is_there() {
-        return;
-    }
+    let Some(brokers) = shop(2) else { return };
     let directory = TempDir::new().unwrap();
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 2);
     let client = Client::new();
     let mut right = Pod::start(&brokers);
     right.ready(&client);

@@ -2,8 +2,8 @@
 //! pod leads the lanes of its filters.
 
 use crate::broker::Brokers;
-use crate::nats_server;
-use crate::operator::{api_key, found};
+use crate::founded::shop;
+use crate::operator::api_key;
 use crate::ports::free_port;
 use crate::program::{Client, Pod};
 use redis::{Parser, Value};
@@ -119,11 +119,7 @@ pub(crate) fn int(number: i64) -> Value {
 
 #[test]
 fn any_pod_takes_any_command_and_shows_what_its_connection_did() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, LANES);
+    let Some(brokers) = shop(LANES) else { return };
     let asking = Client::new();
     let flush = ["--redis-allow-flush"];
     let mut pods: Vec<(Pod, u16)> = (0..2).map(|_| start(&brokers, &flush)).collect();
@@ -251,11 +247,7 @@ fn any_pod_takes_any_command_and_shows_what_its_connection_did() {
 
 #[test]
 fn commands_are_passed_on_with_the_key_of_their_connection() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, LANES);
+    let Some(brokers) = shop(LANES) else { return };
     let asking = Client::new();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("keys.json");

@@ -2,8 +2,8 @@
 //! a window, the number of filters.
 
 use crate::broker::Brokers;
-use crate::nats_server;
-use crate::operator::{api_key, found};
+use crate::founded::shop;
+use crate::operator::api_key;
 use crate::program::{Client, Pod};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -29,9 +29,8 @@ struct Shop {
 }
 
 impl Shop {
-    fn start(keys: &str, flags: &[&str]) -> Shop {
-        let brokers = Brokers::start(1, "always");
-        found(&brokers, LANES);
+    fn start(keys: &str, flags: &[&str]) -> Option<Shop> {
+        let brokers = shop(LANES)?;
         let key = api_key(Path::new(keys), "shop", &["--scope=admin"]);
         let keys = format!("--keys-file={keys}");
         let flags: Vec<&str> = flags.iter().copied().chain([keys.as_str()]).collect();
@@ -40,13 +39,13 @@ impl Shop {
             .map(|_| Pod::start_with(&brokers, &flags))
             .collect();
         pods.iter_mut().for_each(|it| it.ready(&asking));
-        Shop {
+        Some(Shop {
             asking,
             addresses: pods.iter().map(|it| it.address.clone()).collect(),
             _brokers: brokers,
             _pods: pods,
             key,
-        }
+        })
     }
 
     /// What a pod answers, once somebody leads the lane: status, body, position.
@@ -130,12 +129,11 @@ fn check(times: &[Duration], least: Duration) {
 
 #[test]
 fn filters_and_items_end_on_all_pods_alike() {
-    if !nats_server::is_there() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("keys.json").display().to_string();
-    let shop = Shop::start(&keys, &[]);
+    let Some(shop) = Shop::start(&keys, &[]) else {
+        return;
+    };
     // Of every lane some.
     let (ttl, names) = (3, ["e0", "e1", "e2", "e3", "e4", "e5"]);
     let made = Instant::now();
@@ -238,14 +236,13 @@ fn filters_and_items_end_on_all_pods_alike() {
 
 #[test]
 fn quotas_hold_whichever_pods_are_asked() {
-    if !nats_server::is_there() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("keys.json").display().to_string();
     let other = api_key(Path::new(&keys), "other", &["--scope=admin"]);
     let bounds = ["--max-filters=8", "--max-filters-per-key=5"];
-    let shop = Shop::start(&keys, &bounds);
+    let Some(shop) = Shop::start(&keys, &bounds) else {
+        return;
+    };
     let make = |key: &str, pod: usize, name: &str| {
         let body = json!({ "capacity": 100 });
         let path = format!("/filters/{name}");

@@ -2,6 +2,7 @@
 //! epoch begins from what one of them has, and nobody of the old one writes there.
 
 use crate::broker::Brokers;
+use crate::founded::broker;
 use crate::nats_server;
 use crate::operator::{begin, found, new_epoch};
 use crate::program::{Client, Pod, refused, status};
@@ -193,10 +194,7 @@ fn brokers_that_lose_their_disks_stop_all_pods_until_a_new_epoch_begins_from_one
 
 #[test]
 fn a_log_that_was_set_back_stops_pods_and_those_that_have_more_than_the_new_epoch_are_refused() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let mut brokers = Brokers::start(1, "always");
+    let Some(mut brokers) = broker() else { return };
     let (mut shop, mut pods) = Shop::start(&brokers, 2);
     (0..2).for_each(|_| shop.change(&[0, 1]));
     assert_eq!(pods[1].terminate(), Some(0));
@@ -276,10 +274,7 @@ fn a_log_that_was_set_back_stops_pods_and_those_that_have_more_than_the_new_epoc
 
 #[test]
 fn a_pod_that_waits_for_the_state_of_another_goes_on_in_an_epoch_that_begins_meanwhile() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
+    let Some(brokers) = broker() else { return };
     let (mut shop, mut pods) = Shop::start(&brokers, 2);
     shop.change(&[0, 1]);
     assert_eq!(pods[1].terminate(), Some(0));
@@ -319,10 +314,7 @@ fn a_pod_that_waits_for_the_state_of_another_goes_on_in_an_epoch_that_begins_mea
 /// Nobody has what the log lost: people see where the pods stand, and choose one.
 #[test]
 fn pods_that_all_wait_can_be_compared_and_one_that_waits_is_chosen_once_it_was_stopped() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
+    let Some(brokers) = broker() else { return };
     let (mut shop, mut pods) = Shop::start(&brokers, 2);
     shop.change(&[0, 1]);
     assert_eq!(pods[1].terminate(), Some(0));

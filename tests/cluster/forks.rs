@@ -1,9 +1,8 @@
 //! A log that was purged while pods have what was in it: a pod with nothing begins no
 //! other history in it.
 
-use crate::broker::Brokers;
-use crate::nats_server;
-use crate::operator::{begin, found, new_epoch};
+use crate::founded::shop;
+use crate::operator::{begin, new_epoch};
 use crate::program::{Client, Pod, refused};
 use crate::refusals::Tool;
 use serde_json::{Value, json};
@@ -37,11 +36,7 @@ fn is_ready(client: &Client, pod: &Pod) -> bool {
 
 #[test]
 fn an_empty_pod_begins_no_other_history_in_a_log_that_was_purged() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 1);
+    let Some(brokers) = shop(1) else { return };
     let client = Client::new();
     let mut pods = Pod::several(2, &brokers, &client);
     let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();

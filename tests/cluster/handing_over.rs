@@ -2,6 +2,7 @@
 //! one, and a hand-over is no pause worth naming.
 
 use crate::broker::Brokers;
+use crate::founded::shop;
 use crate::nats_server;
 use crate::operator::found;
 use crate::program::{Client, Pod, status, until_led};
@@ -38,11 +39,7 @@ fn level(brokers: &Brokers, pods: &[Pod]) -> Duration {
 
 #[test]
 fn a_merge_has_all_that_was_acknowledged_for_filters_that_other_pods_lead() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, LANES);
+    let Some(brokers) = shop(LANES) else { return };
     let asking = Client::new();
     let pods = Pod::several(2, &brokers, &asking);
     level(&brokers, &pods);
@@ -189,11 +186,7 @@ fn pods_that_start_are_given_their_share_of_lanes_and_hand_overs_pause_nothing_f
 
 #[test]
 fn lanes_that_are_handed_over_refuse_nobody_who_asks_another_pod() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 16);
+    let Some(brokers) = shop(16) else { return };
     let asking = Client::new();
     let mut pods = Pod::several(1, &brokers, &asking);
     let capacity = json!({ "capacity": 1000 });

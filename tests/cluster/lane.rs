@@ -1,7 +1,7 @@
 //! A lane over a broker that dies, is rewound, or loses its stream.
 
-use crate::nats_server;
-use crate::support::{Cluster, Model, settled};
+use crate::founded::founded;
+use crate::support::{Model, settled};
 use cuckood::cluster::{CommitLog, Event, Halt, PlanOutcome, Report};
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn two_pods_that_both_believe_to_lead_lose_time_and_nothing_else() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::found(1);
+    let Some(cluster) = founded() else { return };
     let (mut first, mut second) = (cluster.pod(1), cluster.pod(2));
     first.lead(1);
     second.lead(2);
@@ -35,10 +32,7 @@ fn two_pods_that_both_believe_to_lead_lose_time_and_nothing_else() {
 
 #[test]
 fn a_record_in_flight_when_the_broker_dies_is_settled_when_it_is_back() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let mut cluster = Cluster::found(1);
+    let Some(mut cluster) = founded() else { return };
     let mut pod = cluster.pod(1);
     pod.lead(1);
     pod.commit("before");
@@ -64,10 +58,7 @@ fn a_record_in_flight_when_the_broker_dies_is_settled_when_it_is_back() {
 
 #[test]
 fn a_stream_that_was_rewound_stops_who_had_more() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let mut cluster = Cluster::found(1);
+    let Some(mut cluster) = founded() else { return };
     let mut pod = cluster.pod(1);
     pod.lead(1);
     pod.commit("a");
@@ -92,10 +83,7 @@ fn a_stream_that_was_rewound_stops_who_had_more() {
 
 #[test]
 fn a_stream_that_was_made_anew_in_silence_stops_who_had_another() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::found(1);
+    let Some(cluster) = founded() else { return };
     let (mut pod, mut other) = (cluster.pod(1), cluster.pod(2));
     pod.lead(1);
     for commit in ["a", "b"] {
@@ -122,10 +110,7 @@ fn a_stream_that_was_made_anew_in_silence_stops_who_had_another() {
 
 #[test]
 fn a_pod_whose_records_were_trimmed_asks_for_another_pods_state() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::found(1);
+    let Some(cluster) = founded() else { return };
     let mut pod = cluster.pod(1);
     pod.lead(1);
     for commit in ["a", "b", "c"] {

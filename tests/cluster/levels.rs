@@ -1,19 +1,14 @@
 //! Programs of several versions in one cluster, as a rolling upgrade has them.
 
-use crate::broker::Brokers;
-use crate::nats_server;
-use crate::operator::{PATIENCE, found};
+use crate::founded::shop;
+use crate::operator::PATIENCE;
 use crate::program::{Client, Pod};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 #[test]
 fn records_of_a_newer_level_are_written_when_all_pods_know_it_and_stop_one_that_does_not() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 2);
+    let Some(brokers) = shop(2) else { return };
     let asking = Client::new();
     let mut newer = Pod::start_with(&brokers, &["--test-feature-level=2"]);
     let mut older = Pod::start(&brokers);

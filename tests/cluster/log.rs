@@ -1,6 +1,7 @@
 //! The stream is what it must be, and does what a commit log promises.
 
 use crate::broker::Brokers;
+use crate::founded::founded;
 use crate::nats_server;
 use crate::support::Cluster;
 use async_nats::jetstream::response::Response;
@@ -64,10 +65,7 @@ fn stored(sequence: u64) -> Answer {
 
 #[test]
 fn a_log_appends_behind_the_fence_alone_and_hands_over_every_record_in_order() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::found(1);
+    let Some(cluster) = founded() else { return };
     let log = cluster.log();
     assert_eq!(log.newest(0).unwrap(), 0);
     assert_eq!(log.read(0, 0, Duration::from_millis(50)).unwrap(), []);
@@ -98,10 +96,7 @@ fn a_log_appends_behind_the_fence_alone_and_hands_over_every_record_in_order() {
 
 #[test]
 fn records_that_stop_to_come_without_a_word_are_asked_for_anew() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::found(1);
+    let Some(cluster) = founded() else { return };
     let log = cluster.log();
     assert_eq!(log.append(0, &append(1, 0)), stored(1));
     assert_eq!(log.read(0, 0, WAIT).unwrap().len(), 1);
@@ -119,12 +114,9 @@ fn records_that_stop_to_come_without_a_word_are_asked_for_anew() {
 
 #[test]
 fn a_reader_that_the_broker_forgot_before_its_first_record_does_not_read_the_whole_log() {
-    if !nats_server::is_there() {
-        return;
-    }
+    let Some(cluster) = founded() else { return };
     // More than a broker hands over unasked.
     const OLD: u64 = 1000;
-    let cluster = Cluster::found(1);
     let log = cluster.log();
     for number in 1..=OLD {
         assert_eq!(log.append(0, &append(number, number - 1)), stored(number));
@@ -154,13 +146,10 @@ fn a_reader_that_the_broker_forgot_before_its_first_record_does_not_read_the_who
 
 #[test]
 fn a_reader_that_is_far_behind_has_few_bytes_sent_to_it_at_once() {
-    if !nats_server::is_there() {
-        return;
-    }
+    let Some(cluster) = founded() else { return };
     const RECORDS: u64 = 32;
     // As large as a record may be.
     const BYTES: usize = 900 << 10;
-    let cluster = Cluster::found(1);
     let log = cluster.log();
     for number in 1..=RECORDS {
         let append = Append {
@@ -217,10 +206,7 @@ fn a_second_attempt_is_told_the_number_of_the_first_or_refused_and_stores_nothin
 
 #[test]
 fn trimming_leaves_a_lanes_newest_record_whatever_is_asked_for() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::found(1);
+    let Some(cluster) = founded() else { return };
     let log = cluster.log();
     for number in 1..=4 {
         assert_eq!(log.append(0, &append(number, number - 1)), stored(number));
@@ -239,10 +225,7 @@ fn trimming_leaves_a_lanes_newest_record_whatever_is_asked_for() {
 
 #[test]
 fn a_cluster_is_founded_once_and_a_stream_that_was_changed_is_refused() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::found(1);
+    let Some(cluster) = founded() else { return };
     let connection = cluster.connection().unwrap();
     let again = cluster
         .runtime
@@ -281,10 +264,7 @@ fn a_cluster_is_founded_once_and_a_stream_that_was_changed_is_refused() {
 
 #[test]
 fn a_broker_that_does_not_force_to_its_disk_or_was_not_seen_is_named() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let mut cluster = Cluster::found(1);
+    let Some(mut cluster) = founded() else { return };
     let stream = cluster.founding.stream();
     let check = |cluster: &Cluster, monitors: &[String]| {
         let connection = cluster.connection().unwrap();

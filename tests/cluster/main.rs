@@ -25,7 +25,7 @@
 //! | `snapshots.rs` | pods that lack what the log no longer has; keys and TLS between pods |
 //! | `trust.rs` | what pods believe of each other, and who learns no API key |
 //! | `program.rs`, `operator.rs` | those processes, what asks them, and what operators do |
-//! | `broker.rs`, `nats_server.rs`, `pki.rs` and `support.rs` | what the tests share |
+//! | `broker.rs`, `nats_server.rs`, `founded.rs`, `pki.rs` and `support.rs` | what the tests share |
 
 #![expect(
     clippy::unwrap_used,
@@ -43,6 +43,7 @@ mod ends;
 mod engines;
 mod epochs;
 mod forks;
+mod founded;
 mod handing_over;
 mod lane;
 mod leases;

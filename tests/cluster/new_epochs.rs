@@ -1,7 +1,7 @@
 //! What a new epoch does to the streams of others, and of attempts that did not come to
 //! their end.
 
-use crate::nats_server;
+use crate::founded::founded;
 use crate::support::{Cluster, PATIENCE};
 use bytes::Bytes;
 use cuckood::cluster::jetstream::{
@@ -66,10 +66,7 @@ impl Beginner<'_> {
 
 #[test]
 fn of_two_epochs_that_are_begun_at_once_one_is_the_current_one_and_the_other_is_given_up() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::found(1);
+    let Some(cluster) = founded() else { return };
     let (one, other) = (Beginner::new(&cluster), Beginner::new(&cluster));
     let before = one.current();
     let first = one.make(&before, 1).unwrap();
@@ -97,10 +94,7 @@ fn of_two_epochs_that_are_begun_at_once_one_is_the_current_one_and_the_other_is_
 
 #[test]
 fn a_stream_with_changes_is_never_removed_and_one_without_is_left_where_it_is() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::found(1);
+    let Some(cluster) = founded() else { return };
     let beginner = Beginner::new(&cluster);
     let before = beginner.current();
     // An attempt that was cut off: the next one takes the next number.

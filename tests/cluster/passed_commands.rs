@@ -3,8 +3,8 @@
 
 use crate::broker::Brokers;
 use crate::commands::{Connection, OK, int, is_error, start, words};
-use crate::nats_server;
-use crate::operator::{api_key, found};
+use crate::founded::shop;
+use crate::operator::api_key;
 use crate::program::{Client, Pod, status};
 use crate::trust::AsPod;
 use cuckood::access::cluster_key::ClusterKey;
@@ -28,9 +28,8 @@ struct Cluster {
 
 impl Cluster {
     /// Pods with these flags, called by who has the API key, if there is one.
-    fn start(flags: [&[&str]; 2], key: Option<&str>) -> Cluster {
-        let brokers = Brokers::start(1, "always");
-        found(&brokers, LANES as u32);
+    fn start(flags: [&[&str]; 2], key: Option<&str>) -> Option<Cluster> {
+        let brokers = shop(LANES as u32)?;
         let asking = Client::new();
         let mut pods: Vec<(Pod, u16)> = flags.iter().map(|it| start(&brokers, it)).collect();
         for (pod, _) in &mut pods {
@@ -67,7 +66,7 @@ impl Cluster {
             let (lane, _) = position(&mut connection);
             cluster.lanes.push(lane);
         }
-        cluster
+        Some(cluster)
     }
 
     fn connect(&self, pod: usize, key: Option<&str>) -> Connection {
@@ -96,6 +95,11 @@ impl Cluster {
             .map(|it| it.split(' ').next_back().unwrap().parse::<u64>().unwrap())
             .sum()
     }
+}
+
+/// Pods without flags or keys.
+fn cluster() -> Option<Cluster> {
+    Cluster::start([&[], &[]], None)
 }
 
 /// The lane, and its record, of what a connection has changed, if that is one.
@@ -134,10 +138,7 @@ fn pipeline(connection: &mut Connection, commands: &[String]) -> Vec<Value> {
 
 #[test]
 fn a_question_does_not_see_a_change_that_stands_behind_it() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::start([&[], &[]], None);
+    let Some(cluster) = cluster() else { return };
     let mut connection = cluster.connect(0, None);
     let filter = &cluster.led_by(1)[0];
     for item in 0..20 {
@@ -160,10 +161,7 @@ fn a_question_does_not_see_a_change_that_stands_behind_it() {
 
 #[test]
 fn a_transaction_on_another_pod_sees_what_its_connection_did() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::start([&[], &[]], None);
+    let Some(cluster) = cluster() else { return };
     let mut connection = cluster.connect(0, None);
     let (own, other) = (&cluster.led_by(0)[0], &cluster.led_by(1)[0]);
     let mut done = 0;
@@ -189,10 +187,7 @@ fn a_transaction_on_another_pod_sees_what_its_connection_did() {
 
 #[test]
 fn a_lane_is_asked_once_for_strong_questions_that_come_together() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::start([&[], &[]], None);
+    let Some(cluster) = cluster() else { return };
     for leader in 0..2 {
         let filter = &cluster.led_by(leader)[0];
         let mut connection = cluster.connect(0, None);
@@ -212,10 +207,7 @@ fn a_lane_is_asked_once_for_strong_questions_that_come_together() {
 
 #[test]
 fn a_lane_is_asked_once_for_many_filters_that_are_not_there() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::start([&[], &[]], None);
+    let Some(cluster) = cluster() else { return };
     for leader in 0..2 {
         let filter = &cluster.led_by(leader)[0];
         let none: Vec<String> = (0..2000).map(|it| format!("none{it}")).collect();
@@ -233,10 +225,9 @@ fn a_lane_is_asked_once_for_many_filters_that_are_not_there() {
 
 #[test]
 fn a_pod_is_asked_once_for_many_filters() {
-    if !nats_server::is_there() {
+    let Some(cluster) = Cluster::start([&["--redis-allow-flush"], &[]], None) else {
         return;
-    }
-    let cluster = Cluster::start([&["--redis-allow-flush"], &[]], None);
+    };
     let mut connection = cluster.connect(0, None);
     let all: Vec<String> = (0..FILTERS).map(|it| format!("f{it}")).collect();
     let before = cluster.passed_to(1);
@@ -255,10 +246,9 @@ fn a_pod_is_asked_once_for_many_filters() {
 
 #[test]
 fn all_is_flushed_that_the_connection_has_just_made() {
-    if !nats_server::is_there() {
+    let Some(cluster) = Cluster::start([&["--redis-allow-flush"], &[]], None) else {
         return;
-    }
-    let cluster = Cluster::start([&["--redis-allow-flush"], &[]], None);
+    };
     let mut connection = cluster.connect(0, None);
     // This pod may not have heard of all of them when the last reply comes.
     for round in 0..20 {
@@ -274,10 +264,7 @@ fn all_is_flushed_that_the_connection_has_just_made() {
 
 #[test]
 fn commands_wait_together_for_lanes_that_nobody_leads() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let mut cluster = Cluster::start([&[], &[]], None);
+    let Some(mut cluster) = cluster() else { return };
     cluster.brokers.all.iter_mut().for_each(|it| it.kill());
     let all: Vec<String> = (0..FILTERS).map(|it| format!("f{it}")).collect();
     let persist: Vec<String> = all.iter().map(|it| format!("PERSIST {it}")).collect();
@@ -314,11 +301,10 @@ fn commands_wait_together_for_lanes_that_nobody_leads() {
 
 #[test]
 fn a_command_may_be_as_large_on_another_pod() {
-    if !nats_server::is_there() {
-        return;
-    }
     let flags: &[&str] = &["--max-body-bytes=256KiB"];
-    let cluster = Cluster::start([flags, flags], None);
+    let Some(cluster) = Cluster::start([flags, flags], None) else {
+        return;
+    };
     let mut connection = cluster.connect(0, None);
     assert_eq!(connection.ask("CLIENT CONSISTENCY strong"), OK);
     let filter = &cluster.led_by(1)[0];
@@ -344,11 +330,10 @@ fn a_command_may_be_as_large_on_another_pod() {
 
 #[test]
 fn what_another_pod_has_no_room_for_may_be_sent_again() {
-    if !nats_server::is_there() {
-        return;
-    }
     let small: &[&str] = &["--max-body-bytes=1MiB", "--max-buffered-bytes=1MiB"];
-    let cluster = Cluster::start([&[], small], None);
+    let Some(cluster) = Cluster::start([&[], small], None) else {
+        return;
+    };
     let mut connection = cluster.connect(0, None);
     let filter = &cluster.led_by(1)[0];
     let items: Vec<String> = (0..20_000).map(|it| format!("{it:0100}")).collect();
@@ -360,9 +345,6 @@ fn what_another_pod_has_no_room_for_may_be_sent_again() {
 
 #[test]
 fn a_transaction_that_is_passed_on_is_counted_once() {
-    if !nats_server::is_there() {
-        return;
-    }
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("keys.json");
     let keys: Vec<String> = ["a", "b"]
@@ -371,7 +353,9 @@ fn a_transaction_that_is_passed_on_is_counted_once() {
         .collect();
     let keys_file = format!("--keys-file={}", file.display());
     let flags = [keys_file.as_str(), "--rate-limit=100"];
-    let cluster = Cluster::start([&flags, &flags], Some(&keys[0]));
+    let Some(cluster) = Cluster::start([&flags, &flags], Some(&keys[0])) else {
+        return;
+    };
     let filter = &cluster.led_by(1)[0];
     let mut connection = cluster.connect(0, Some(&keys[1]));
     // The other pod has counted as much as may be.
@@ -388,10 +372,7 @@ fn a_transaction_that_is_passed_on_is_counted_once() {
 
 #[test]
 fn commands_are_passed_on_a_second_time_and_no_third() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::start([&[], &[]], None);
+    let Some(cluster) = cluster() else { return };
     let as_pod = AsPod::new(&cluster.brokers, &ClusterKey::of_founding(), None);
     let (filter, leader) = (&cluster.led_by(1)[0], &cluster.pods[1].0.address);
     // As if the first pod had led the lane a moment ago.

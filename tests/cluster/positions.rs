@@ -1,8 +1,6 @@
 //! Positions that callers make up: questions that wait for what no record is.
 
-use crate::broker::Brokers;
-use crate::nats_server;
-use crate::operator::found;
+use crate::founded::shop;
 use crate::program::{Client, Pod};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -21,11 +19,7 @@ fn asked_for() -> Duration {
 
 #[test]
 fn questions_that_wait_for_positions_beyond_the_end_hold_up_no_change() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 1);
+    let Some(brokers) = shop(1) else { return };
     let client = Client::new();
     let mut pod = Pod::start(&brokers);
     pod.ready(&client);

@@ -1,25 +1,20 @@
 //! A pod that refuses what another one passed on, because the API key is over its rate
 //! there: the caller gets that answer as it is.
 
-use crate::broker::Brokers;
-use crate::nats_server;
-use crate::operator::{api_key, found};
+use crate::founded::shop;
+use crate::operator::api_key;
 use crate::program::{Answer, Client, Pod};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 #[test]
 fn what_the_pod_that_leads_refuses_for_its_rate_arrives_as_it_was_said() {
-    if !nats_server::is_there() {
-        return;
-    }
+    let Some(brokers) = shop(1) else { return };
     let directory = tempfile::tempdir().unwrap();
     let keys = directory.path().join("keys.json");
     let bearer = format!("Bearer {}", api_key(&keys, "web", &["--scope=admin"]));
     let (client, keys) = (Client::new(), format!("--keys-file={}", keys.display()));
-    let brokers = Brokers::start(1, "always");
     // The first one leads the only lane.
-    found(&brokers, 1);
     let mut leader = Pod::start_with(&brokers, &[&keys, "--rate-limit=1"]);
     leader.ready(&client);
     let mut other = Pod::start_with(&brokers, &[&keys]);

@@ -1,7 +1,7 @@
 //! What a pod does not start with: one line, exit code 1, and its data as they were.
 
 use crate::broker::Brokers;
-use crate::nats_server;
+use crate::founded::broker;
 use crate::operator::{begin, cuckood, found};
 use crate::program::{Client, Pod, refused};
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
@@ -133,10 +133,7 @@ impl Stopped {
 
 #[test]
 fn brokers_that_can_not_be_used_leave_a_pods_data_as_they_are() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let mut brokers = Brokers::start(1, "always");
+    let Some(mut brokers) = broker() else { return };
     let mut stopped = Stopped::new(&brokers);
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -181,10 +178,7 @@ fn brokers_that_can_not_be_used_leave_a_pods_data_as_they_are() {
 
 #[test]
 fn what_somebody_did_to_the_brokers_is_said_and_leaves_a_pods_data_as_they_are() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
+    let Some(brokers) = broker() else { return };
     let mut stopped = Stopped::new(&brokers);
     let tool = Tool::of(&brokers);
 
@@ -262,10 +256,7 @@ fn what_somebody_did_to_the_brokers_is_said_and_leaves_a_pods_data_as_they_are()
 
 #[test]
 fn settings_that_somebody_changes_are_told_while_a_pod_runs_and_refused_at_its_start() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
+    let Some(brokers) = broker() else { return };
     let mut stopped = Stopped::new(&brokers);
     let tool = Tool::of(&brokers);
     stopped.pod.start_again();
@@ -303,10 +294,7 @@ fn settings_that_somebody_changes_are_told_while_a_pod_runs_and_refused_at_its_s
 
 #[test]
 fn two_pods_of_one_identity_are_refused_and_the_first_goes_on() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
+    let Some(brokers) = broker() else { return };
     let mut stopped = Stopped::new(&brokers);
     // A copy of its directory, at its address.
     let copies = tempfile::tempdir().unwrap();
@@ -343,10 +331,7 @@ fn two_pods_of_one_identity_are_refused_and_the_first_goes_on() {
 
 #[test]
 fn a_record_of_somebody_else_stops_its_lane_and_nothing_else() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
+    let Some(brokers) = broker() else { return };
     let mut stopped = Stopped::new(&brokers);
     stopped.starts();
     let tool = Tool::of(&brokers);

@@ -2,6 +2,7 @@
 //! a leader is killed, and all are equal at the end.
 
 use crate::broker::{Broker, Brokers};
+use crate::founded::{broker, shop};
 use crate::nats_server;
 use crate::operator::{cuckood, flags, found};
 use crate::ports::free_port;
@@ -136,11 +137,9 @@ fn a_leader_may_be_killed_and_every_change_counts_once_on_every_pod() {
 
 #[test]
 fn questions_see_what_they_ask_for_on_any_pod() {
-    if !nats_server::is_there() {
+    let Some(mut brokers) = shop(LANES) else {
         return;
-    }
-    let mut brokers = Brokers::start(1, "always");
-    found(&brokers, LANES);
+    };
     let asking = Client::new();
     let mut pods = Pod::several(2, &brokers, &asking);
     let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
@@ -276,10 +275,7 @@ fn questions_see_what_they_ask_for_on_any_pod() {
 
 #[test]
 fn what_a_pod_cannot_work_with_is_said_in_one_line_and_changes_nothing() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
+    let Some(brokers) = broker() else { return };
     let asking = Client::new();
     let elsewhere = tempfile::tempdir().unwrap();
     let data = elsewhere.path().join("data");

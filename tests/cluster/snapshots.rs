@@ -2,7 +2,7 @@
 //! pods that speak TLS to each other, with the key of their cluster.
 
 use crate::broker::Brokers;
-use crate::nats_server;
+use crate::founded::{broker, shop};
 use crate::operator::{api_key, found};
 use crate::pki::Authority;
 use crate::program::{Client, Pod};
@@ -114,10 +114,7 @@ fn check_equal(client: &Client, addresses: &[String], positions: &[String], item
 
 #[test]
 fn a_wiped_pod_and_a_new_one_take_the_state_of_others_while_changes_go_on() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
+    let Some(brokers) = broker() else { return };
     let client = Client::new();
     // So slow that it can be seen in its middle.
     let slow = ["--snapshot-bytes-per-second=1MiB"];
@@ -172,10 +169,7 @@ fn a_wiped_pod_and_a_new_one_take_the_state_of_others_while_changes_go_on() {
 
 #[test]
 fn a_pod_that_was_away_for_longer_than_the_log_reaches_back_starts_again_by_itself() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
+    let Some(brokers) = broker() else { return };
     let client = Client::new();
     let (mut pods, addresses) = three(&brokers, &client, &[]);
     add(&client, &addresses, 0..100);
@@ -215,11 +209,8 @@ fn a_pod_that_was_away_for_longer_than_the_log_reaches_back_starts_again_by_itse
 /// pod lacks that was away for a moment is there.
 #[test]
 fn the_log_is_trimmed_to_what_it_keeps_and_a_pod_that_starts_again_finds_its_records() {
-    if !nats_server::is_there() {
-        return;
-    }
+    let Some(brokers) = broker() else { return };
     const KEEP: u64 = 256 << 10;
-    let brokers = Brokers::start(1, "always");
     let client = Client::new();
     let keep = format!("--log-keep-bytes={KEEP}");
     let (mut pods, addresses) = three(&brokers, &client, &[&keep]);
@@ -298,11 +289,7 @@ fn key_file(folder: &tempfile::TempDir, name: &str, key: &str) -> String {
 
 #[test]
 fn pods_speak_tls_and_know_each_other_by_their_key() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, LANES);
+    let Some(brokers) = shop(LANES) else { return };
     let (authority, other) = (Authority::new(), Authority::new());
     let folder = tempfile::tempdir().unwrap();
     let secret = "k".repeat(40);

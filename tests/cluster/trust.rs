@@ -2,7 +2,7 @@
 //! a pod stood, learns no API key and is no pod.
 
 use crate::broker::Brokers;
-use crate::nats_server;
+use crate::founded::shop;
 use crate::operator::{api_key, cuckood, flags, found, founding, new_epoch};
 use crate::program::{Client, Pod, refused, status_by};
 use async_nats::jetstream::{self, kv::Entry, kv::Store};
@@ -66,13 +66,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start() -> Cluster {
-        Cluster::start_with(&key_of("k"), &[])
-    }
-
-    fn start_with(key_file: &str, more: &[&str]) -> Cluster {
-        let brokers = Brokers::start(1, "always");
-        found(&brokers, LANES);
+    fn start(key_file: &str, more: &[&str]) -> Option<Cluster> {
+        let brokers = shop(LANES)?;
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join("cluster.key"), key_file).unwrap();
         let key = api_key(&folder.path().join("keys.json"), "one", &["--scope=admin"]);
@@ -103,7 +98,7 @@ impl Cluster {
             let made = cluster.client.send("PUT", &url, &[], Some(&json!({})));
             assert_eq!(made.unwrap().status, 201);
         }
-        cluster
+        Some(cluster)
     }
 
     fn file(&self, name: &str) -> String {
@@ -233,10 +228,7 @@ impl Thief {
 
 #[test]
 fn who_writes_to_the_bucket_learns_no_key_and_misleads_nobody_for_long() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let mut cluster = Cluster::start();
+    let Some(mut cluster) = cluster() else { return };
     let thief = Thief::at("127.0.0.1:0");
     let filter = cluster.filter_of(1);
     let (own, other) = (cluster.led_by(1)[0], cluster.led_by(0)[0]);
@@ -316,10 +308,7 @@ fn who_writes_to_the_bucket_learns_no_key_and_misleads_nobody_for_long() {
 
 #[test]
 fn who_stands_where_a_pod_stood_is_told_no_key() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let mut cluster = Cluster::start();
+    let Some(mut cluster) = cluster() else { return };
     let filter = cluster.filter_of(1);
     assert_eq!(cluster.add(0, &filter, "x").0, 200);
     cluster.pods[1].kill();
@@ -370,10 +359,7 @@ fn begin_slow(address: &str, key: &str, change: &str, media_type: &str) -> TcpSt
 
 #[test]
 fn slow_bodies_of_one_key_do_not_cut_pods_off_from_each_other() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let mut cluster = Cluster::start();
+    let Some(mut cluster) = cluster() else { return };
     let mut first = cluster.flags();
     first.push("--max-connections-per-address=1000".to_owned());
     let slow = api_key(
@@ -427,10 +413,7 @@ fn slow_bodies_of_one_key_do_not_cut_pods_off_from_each_other() {
 #[test]
 fn restores_for_which_a_pod_has_no_place_do_not_go_on_to_another() {
     const AT_ONCE: usize = 24;
-    if !nats_server::is_there() {
-        return;
-    }
-    let cluster = Cluster::start();
+    let Some(cluster) = cluster() else { return };
     let [asked, leads] = &cluster.pods[..] else {
         unreachable!("there are two")
     };
@@ -474,11 +457,10 @@ fn restores_for_which_a_pod_has_no_place_do_not_go_on_to_another() {
 #[test]
 fn what_pods_pass_on_takes_no_places_of_callers() {
     const AT_ONCE: usize = 24;
-    if !nats_server::is_there() {
-        return;
-    }
     let few = ["--max-connections-per-address=4"];
-    let mut cluster = Cluster::start_with(&key_of("k"), &few);
+    let Some(mut cluster) = Cluster::start(&key_of("k"), &few) else {
+        return;
+    };
     let flags = cluster.flags();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let mut open = Pod::start_with(&cluster.brokers, &flags);
@@ -513,6 +495,11 @@ fn what_pods_pass_on_takes_no_places_of_callers() {
     assert_eq!(refused(1), 0);
 }
 
+/// Two pods with a key of their own.
+fn cluster() -> Option<Cluster> {
+    Cluster::start(&key_of("k"), &[])
+}
+
 /// The key of a pod's cluster, as its file has it.
 fn key_of(letter: &str) -> String {
     letter.repeat(40)
@@ -533,10 +520,9 @@ fn metric(client: &Client, pod: &Pod, name: &str) -> u64 {
 
 #[test]
 fn a_first_key_is_introduced_and_a_key_replaced_while_changes_go_on() {
-    if !nats_server::is_there() {
+    let Some(mut cluster) = Cluster::start("founding", &[]) else {
         return;
-    }
-    let mut cluster = Cluster::start_with("founding", &[]);
+    };
     let file = cluster.file("cluster.key");
     // Of all lanes, most likely: whoever leads one, the other pod reaches it.
     let filters: Vec<String> = (0..6).map(|it| format!("f{it}")).collect();
@@ -610,11 +596,7 @@ fn takes_no_part(client: &Client, pod: &Pod) {
 
 #[test]
 fn a_pod_with_another_key_writes_over_nothing_keeps_nobody_out_and_goes_on_with_the_right_one() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 1);
+    let Some(brokers) = shop(1) else { return };
     let folder = TempDir::new().unwrap();
     let file = |name: &str, letter: &str| {
         let path = folder.path().join(name);
@@ -688,11 +670,7 @@ fn a_pod_with_another_key_writes_over_nothing_keeps_nobody_out_and_goes_on_with_
 
 #[test]
 fn a_cluster_whose_key_is_lost_goes_on_in_a_new_epoch() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 1);
+    let Some(brokers) = shop(1) else { return };
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("key");
     fs::write(&file, key_of("l")).unwrap();
@@ -722,11 +700,7 @@ fn a_cluster_whose_key_is_lost_goes_on_in_a_new_epoch() {
 
 #[test]
 fn what_pods_with_another_key_left_behind_keeps_no_pod_out_and_is_no_alarm() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 1);
+    let Some(brokers) = shop(1) else { return };
     let bucket = bucket(&brokers);
     let within = format!("1.{}", hex::encode(founding(&brokers)));
     let sealed = |said: Value| {
@@ -762,11 +736,7 @@ fn what_pods_with_another_key_left_behind_keeps_no_pod_out_and_is_no_alarm() {
 
 #[test]
 fn a_pod_of_a_cluster_that_was_founded_anew_is_named_and_is_no_pod_with_another_key() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 1);
+    let Some(brokers) = shop(1) else { return };
     let client = Client::new();
     let mut old = Pod::start(&brokers);
     old.ready(&client);

@@ -1,8 +1,7 @@
 //! A record that is well-formed, and whose commit nobody can apply: what pods say of it.
 
 use crate::broker::Brokers;
-use crate::nats_server;
-use crate::operator::found;
+use crate::founded::shop;
 use crate::program::{Client, Pod, status};
 use bytes::Bytes;
 use cuckood::cluster::{HistoryHash, Position, Record};
@@ -37,11 +36,7 @@ fn spoil(brokers: &Brokers) {
 
 #[test]
 fn a_lane_that_can_not_apply_a_record_stops_says_so_and_gives_its_lease_back() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let brokers = Brokers::start(1, "always");
-    found(&brokers, 1);
+    let Some(brokers) = shop(1) else { return };
     let client = Client::new();
     let mut pods = [Pod::start(&brokers), Pod::start(&brokers)];
     pods.iter_mut().for_each(|pod| pod.ready(&client));
