@@ -310,6 +310,14 @@ pub(super) fn quiet_cluster() -> Cluster {
     Cluster::of(3, SharedLog::new(1, 0), Failures::new(1, 0))
 }
 
+/// The same, and the pod that leads all lanes, which is the first.
+pub(super) fn led_cluster() -> (Cluster, Member) {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    (cluster, leader)
+}
+
 pub(super) async fn create(engine: &Engine, filter: &str, number: u64, capacity: u64) {
     let wanted = kind(number, capacity).into();
     let created = engine.create_filter(&name(filter), &wanted, None).await;

@@ -1,7 +1,6 @@
 //! Filters that are taken in: their pages travel through the log before their name.
 
 use super::cluster::*;
-use super::flaky::Failures;
 use crate::Event;
 use crate::engine::check::check;
 use crate::engine::{
@@ -10,16 +9,11 @@ use crate::engine::{
 };
 use crate::memory::MemoryStore;
 use crate::store::PageStore;
-use crate::tests::shared_log::SharedLog;
 use cuckood_filter::file::FileView;
 use std::sync::Arc;
 
 fn content(file: &[u8]) -> [u8; 32] {
     FileView::open(file).unwrap().verify().unwrap()
-}
-
-fn quiet_cluster() -> Cluster {
-    Cluster::of(3, SharedLog::new(1, 0), Failures::new(1, 0))
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
@@ -95,9 +89,7 @@ fn wait_until_nothing_is_staged(cluster: &Cluster) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restored_filter_of_any_kind_is_the_same_on_all_pods_and_goes_on_there() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (mut cluster, leader) = led_cluster();
     for number in 0..KINDS {
         filled(&leader, &format!("f{number}"), number, 6_000).await;
         let bytes = dump(&leader, &format!("f{number}")).await;
@@ -139,9 +131,7 @@ async fn a_restored_filter_of_any_kind_is_the_same_on_all_pods_and_goes_on_there
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn merged_filters_are_the_same_on_all_pods_and_go_on_there() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (mut cluster, leader) = led_cluster();
     filled(&leader, "f", 0, 6_000).await;
     let wanted = NewFilter {
         sibling_of: Some(name("f")),
@@ -167,9 +157,7 @@ async fn merged_filters_are_the_same_on_all_pods_and_go_on_there() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_filter_of_redisbloom_is_the_same_on_all_pods() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (cluster, leader) = led_cluster();
     filled(&leader, "f", 1, 3_000).await;
     let slots = leader.slots(&name("f"), |_| Some(())).await.unwrap();
     let Slots::All(slots, _) = slots else {
@@ -198,9 +186,7 @@ async fn a_filter_of_redisbloom_is_the_same_on_all_pods() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_that_start_again_while_a_filter_is_taken_in_keep_its_pages() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (mut cluster, leader) = led_cluster();
     filled(&leader, "f", 0, 20_000).await;
     let bytes = dump(&leader, "f").await;
     let before = cluster.pods[2].store.fork();
@@ -227,9 +213,7 @@ async fn pods_that_start_again_while_a_filter_is_taken_in_keep_its_pages() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_nobody_goes_on_with_is_given_up_on_every_pod() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (mut cluster, leader) = led_cluster();
     filled(&leader, "f", 0, 20_000).await;
     let bytes = dump(&leader, "f").await;
     // The client goes away.
@@ -251,9 +235,7 @@ async fn what_nobody_goes_on_with_is_given_up_on_every_pod() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_another_leader_has_given_up_gets_no_name_and_no_pages() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (mut cluster, leader) = led_cluster();
     filled(&leader, "f", 0, 20_000).await;
     let bytes = dump(&leader, "f").await;
     let staged = stage(&leader, "g", &bytes).await.unwrap();
@@ -294,9 +276,7 @@ async fn what_another_leader_has_given_up_gets_no_name_and_no_pages() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_does_not_lead_takes_no_filter_in_and_one_without_a_log_neither() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (cluster, leader) = led_cluster();
     filled(&leader, "f", 0, 2_000).await;
     let bytes = dump(&leader, "f").await;
     let refused = stage(&cluster.pods[1].engine, "g", &bytes).await.err();

@@ -17,9 +17,7 @@ use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn followers_have_what_the_leader_commits_in_filters_of_every_kind() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (mut cluster, leader) = led_cluster();
     for number in 0..KINDS {
         create(&leader, &format!("f{number}"), number, 500).await;
     }
@@ -71,9 +69,7 @@ async fn followers_have_what_the_leader_commits_in_filters_of_every_kind() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_of_items_travel_to_every_pod() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (mut cluster, leader) = led_cluster();
     let filter = name("of-values");
     let wanted = FilterRequest {
         capacity: Some(2_000),
@@ -147,8 +143,7 @@ async fn seen_by(engine: &Engine, items: &ItemBatch) -> (Vec<bool>, Vec<bool>, V
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn items_expire_alike_on_every_pod() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
+    let (mut cluster, first) = led_cluster();
     let filter = name("seen");
     let wanted = FilterRequest {
         capacity: Some(1_000),
@@ -156,10 +151,7 @@ async fn items_expire_alike_on_every_pod() {
         window_resolution_seconds: Some(600),
         ..FilterRequest::default()
     };
-    let made = cluster.pods[0]
-        .engine
-        .create_filter(&filter, &wanted.into(), None)
-        .await;
+    let made = first.create_filter(&filter, &wanted.into(), None).await;
     made.unwrap();
     let (mut refreshed, mut next) = (0, 1_000);
     // Three windows, with another leader in each; it grows, and what is not seen
@@ -250,9 +242,7 @@ async fn a_filter_that_takes_the_name_of_another_is_another_on_every_pod() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plans_of_several_slices_are_one_commit_on_every_pod() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (cluster, leader) = led_cluster();
     create(&leader, "f", 0, 60_000).await;
     add(&leader, "f", 0..50_000, None).await.unwrap();
     cluster.check_equal().await;
@@ -266,9 +256,7 @@ async fn plans_of_several_slices_are_one_commit_on_every_pod() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_leader_removes_what_has_ended_from_every_pod() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (cluster, leader) = led_cluster();
     for number in 0..8 {
         let filter = format!("f{number}");
         create(&leader, &filter, number, 1_000).await;
@@ -288,9 +276,7 @@ async fn the_leader_removes_what_has_ended_from_every_pod() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_has_ended_in_a_lane_that_nobody_leads_keeps_nothing_else() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (mut cluster, leader) = led_cluster();
     let of_lane = |lane| {
         let names = (0..).map(|n| name(&format!("f{n}")));
         names.filter(move |name| lane_of(name, LANES as usize) == lane)

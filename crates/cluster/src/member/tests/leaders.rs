@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_that_is_too_large_for_a_record_is_refused_and_nothing_is_done() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (cluster, leader) = led_cluster();
     create(&leader, "f", 5, 400_000).await;
     let before = cluster
         .log
@@ -38,12 +36,9 @@ async fn a_change_that_is_too_large_for_a_record_is_refused_and_nothing_is_done(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_does_not_lead_answers_questions_and_changes_nothing() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    create(&cluster.pods[0].engine, "f", 0, 1_000).await;
-    add(&cluster.pods[0].engine, "f", 0..100, None)
-        .await
-        .unwrap();
+    let (cluster, leader) = led_cluster();
+    create(&leader, "f", 0, 1_000).await;
+    add(&leader, "f", 0..100, None).await.unwrap();
     cluster.level();
     let (other, f) = (&cluster.pods[1].engine, name("f"));
     assert!(
@@ -75,10 +70,9 @@ async fn a_pod_that_does_not_lead_answers_questions_and_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_pods_that_both_believe_to_lead_plan_again_what_was_overtaken() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
+    let (mut cluster, leader) = led_cluster();
     for number in 0..4 {
-        create(&cluster.pods[0].engine, &format!("f{number}"), number, 300).await;
+        create(&leader, &format!("f{number}"), number, 300).await;
     }
     cluster.level();
     (0..LANES).for_each(|lane| cluster.also_lead(1, lane));
@@ -111,12 +105,9 @@ async fn two_pods_that_both_believe_to_lead_plan_again_what_was_overtaken() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_counts_once_whichever_pod_it_is_sent_to() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    create(&cluster.pods[0].engine, "f", 0, 1_000).await;
-    add(&cluster.pods[0].engine, "f", 0..50, Some(key(1)))
-        .await
-        .unwrap();
+    let (mut cluster, leader) = led_cluster();
+    create(&leader, "f", 0, 1_000).await;
+    add(&leader, "f", 0..50, Some(key(1))).await.unwrap();
     for pod in [1, 2] {
         cluster.lead_all(pod);
         let engine = &cluster.pods[pod].engine;
@@ -130,9 +121,8 @@ async fn a_key_counts_once_whichever_pod_it_is_sent_to() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_lives_on_every_pod_as_long_as_its_request_said() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    create(&cluster.pods[0].engine, "f", 0, 1_000).await;
+    let (mut cluster, leader) = led_cluster();
+    create(&leader, "f", 0, 1_000).await;
     let short = IdempotencyKey {
         kept_for: Duration::from_secs(50),
         ..key(1)
@@ -158,10 +148,9 @@ async fn a_key_lives_on_every_pod_as_long_as_its_request_said() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_another_leader_has_answered_does_not_count_again() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
+    let (mut cluster, first) = led_cluster();
     for filter in ["f", "g"] {
-        create(&cluster.pods[0].engine, filter, 0, 1_000).await;
+        create(&first, filter, 0, 1_000).await;
     }
     cluster.level();
     (0..LANES).for_each(|lane| cluster.also_lead(1, lane));
@@ -169,10 +158,9 @@ async fn a_key_that_another_leader_has_answered_does_not_count_again() {
     wait_until("both lead", || {
         second.lane_states().iter().all(|it| it.leads())
     });
-    let first = &cluster.pods[0].engine;
     for round in 0..20 {
         let items = round * 10..round * 10 + 10;
-        add(first, "f", items.clone(), Some(key(round)))
+        add(&first, "f", items.clone(), Some(key(round)))
             .await
             .unwrap();
         // As a rule the second has not heard of that when it looks for the key,
@@ -185,7 +173,7 @@ async fn a_key_that_another_leader_has_answered_does_not_count_again() {
         add(&second, "f", items, Some(key(round))).await.unwrap();
         // The first hears of the second's.
         add(&second, "g", [round], None).await.unwrap();
-        add(first, "g", [round], None).await.unwrap();
+        add(&first, "g", [round], None).await.unwrap();
     }
     let info = second.filter_info(&name("f")).await.unwrap();
     assert_eq!(info.items, 200);
@@ -195,9 +183,7 @@ async fn a_key_that_another_leader_has_answered_does_not_count_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_nobody_knows_for_want_of_the_log_is_settled_when_it_is_back() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (cluster, leader) = led_cluster();
     create(&leader, "f", 0, 1_000).await;
     cluster.log.cut_off(true);
     let soon = leader.until(Instant::now() + Duration::from_millis(200));
@@ -229,9 +215,7 @@ async fn what_nobody_knows_for_want_of_the_log_is_settled_when_it_is_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_the_log_has_and_the_store_refused_is_applied_when_it_can_be() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (mut cluster, leader) = led_cluster();
     create(&leader, "f", 0, 1_000).await;
     cluster.level();
     cluster.failures.set(100);

@@ -33,8 +33,7 @@ async fn plans_of(engine: &Engine, filter: &str, items: &ItemBatch) -> [Vec<bool
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_and_what_replaces_them_travel_to_every_pod() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
+    let (mut cluster, leader) = led_cluster();
     let plans = Codes::Exact(vec!["free".to_owned(), "pro".to_owned()]);
     let named = vec![
         ("plan".to_owned(), plans),
@@ -45,7 +44,6 @@ async fn rows_and_what_replaces_them_travel_to_every_pod() {
         attributes: Some(Attributes::new(named).unwrap()),
         ..FilterRequest::default()
     };
-    let leader = cluster.pods[0].engine.clone();
     let filter = name("of-rows");
     let made = leader.create_filter(&filter, &wanted.into(), None).await;
     made.unwrap();

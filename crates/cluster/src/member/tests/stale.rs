@@ -14,9 +14,8 @@ use std::time::Duration;
 /// Three pods, of which the first and the second believe to lead all lanes. Only the
 /// second has what was changed last.
 async fn with_a_leader_of_the_past() -> Cluster {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    create(&cluster.pods[0].engine, "f", 0, 1_000).await;
+    let (mut cluster, leader) = led_cluster();
+    create(&leader, "f", 0, 1_000).await;
     cluster.level();
     (0..LANES).for_each(|lane| cluster.also_lead(1, lane));
     let second = cluster.pods[1].engine.clone();

@@ -15,9 +15,7 @@ use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_starts_again_reads_what_it_lacks_and_a_new_one_everything() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (mut cluster, leader) = led_cluster();
     for number in 0..KINDS {
         create(&leader, &format!("f{number}"), number, 500).await;
         add(&leader, &format!("f{number}"), 0..2_000, None)
@@ -51,9 +49,7 @@ async fn a_pod_that_starts_again_reads_what_it_lacks_and_a_new_one_everything() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_has_caught_up_once_it_has_applied_what_the_log_had_and_not_before() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (cluster, leader) = led_cluster();
     for number in 0..KINDS {
         create(&leader, &format!("f{number}"), number, 500).await;
     }
@@ -84,9 +80,7 @@ async fn a_pod_has_caught_up_once_it_has_applied_what_the_log_had_and_not_before
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_behind_what_was_trimmed_says_so_and_one_before_a_rewound_log_stops() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (cluster, leader) = led_cluster();
     create(&leader, "f", 0, 1_000).await;
     for first in 0..10 {
         add(&leader, "f", first..first + 1, None).await.unwrap();
@@ -127,9 +121,7 @@ async fn a_pod_behind_what_was_trimmed_says_so_and_one_before_a_rewound_log_stop
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_goes_on_into_a_new_epoch_only_from_where_that_began() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (cluster, leader) = led_cluster();
     for number in 0..4 {
         create(&leader, &format!("f{number}"), 0, 1_000).await;
     }
@@ -206,10 +198,9 @@ async fn a_pod_goes_on_into_a_new_epoch_only_from_where_that_began() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_is_not_of_the_cluster_is_refused() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    create(&cluster.pods[0].engine, "f", 0, 1_000).await;
-    create(&cluster.pods[0].engine, "g", 0, 1_000).await;
+    let (cluster, leader) = led_cluster();
+    create(&leader, "f", 0, 1_000).await;
+    create(&leader, "g", 0, 1_000).await;
     cluster.level();
     let (ours, now) = (cluster.pods[0].store.fork(), &cluster.now_ms);
     let other = Membership {

@@ -52,10 +52,8 @@ async fn filters_of_lanes(cluster: &Cluster) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_record_that_can_not_be_applied_stops_its_lane_and_no_other() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
+    let (cluster, leader) = led_cluster();
     let filters = filters_of_lanes(&cluster).await;
-    let leader = cluster.pods[0].engine.clone();
     let position = leader.lane_states()[1].position;
     let at = append(&cluster, 1, position, b"\x01 is no commit");
     // Who leads hears of it with its next change.

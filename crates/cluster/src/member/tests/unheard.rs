@@ -11,9 +11,7 @@ const LOOKS_A_SECOND: u64 = 5;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn positions_beyond_the_end_have_the_log_asked_at_a_bounded_rate() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let leader = cluster.pods[0].engine.clone();
+    let (cluster, leader) = led_cluster();
     create(&leader, "f", 0, 1_000).await;
     cluster.level();
     let lane = leader.lane_of(&name("f"));
