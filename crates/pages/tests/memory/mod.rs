@@ -18,6 +18,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A [`KeyValueStore`] that lives as long as the last of its handles.
 #[derive(Clone, Default)]
@@ -25,9 +26,15 @@ pub(crate) struct MemoryStore {
     /// Shared with its snapshots; the next write makes a copy of its own.
     entries: Arc<RwLock<Arc<Entries>>>,
     /// Of writes that are not forced.
-    failing: Arc<RwLock<Option<Failing>>>,
+    failures: Arc<RwLock<Option<Failures>>>,
+    /// Whether no page can be read.
+    refuses_pages: Arc<AtomicBool>,
+    snapshots: Arc<AtomicU64>,
     meanwhile: Arc<Mutex<Option<(Moment, Meanwhile)>>>,
 }
+
+/// Says of each write whether it fails, and how.
+type Failures = Box<dyn Fn() -> Option<Failing> + Send + Sync>;
 
 /// Something that is done once.
 type Meanwhile = Box<dyn FnOnce() + Send>;
@@ -74,8 +81,7 @@ impl MemoryStore {
     pub(crate) fn fork(&self) -> MemoryStore {
         MemoryStore {
             entries: Arc::new(RwLock::new(self.now())),
-            failing: Arc::default(),
-            meanwhile: Arc::default(),
+            ..MemoryStore::default()
         }
     }
 
@@ -87,9 +93,19 @@ impl MemoryStore {
         }
     }
 
-    /// Has writes that are not forced fail.
-    pub(crate) fn fail(&self, failing: Option<Failing>) {
-        *self.failing.write() = failing;
+    /// Has writes that are not forced fail as this says of each write.
+    pub(crate) fn fail(&self, failures: impl Fn() -> Option<Failing> + Send + Sync + 'static) {
+        *self.failures.write() = Some(Box::new(failures));
+    }
+
+    /// Has no page be read from now on, other than through snapshots.
+    pub(crate) fn refuse_pages(&self) {
+        self.refuses_pages.store(true, Ordering::Relaxed);
+    }
+
+    /// How many snapshots were taken.
+    pub(crate) fn snapshots(&self) -> u64 {
+        self.snapshots.load(Ordering::Relaxed)
     }
 
     /// Has something be done at that moment, in place of what was to be done.
@@ -195,6 +211,12 @@ impl Reader for MemoryStore {
         keys: &[&[u8]],
         each: EachValue<'_>,
     ) -> Result<(), StoreError> {
+        if column == Column::Pages && self.refuses_pages.load(Ordering::Relaxed) {
+            return Err(StoreError::Io {
+                doing: "reading pages",
+                source: "the disk refuses".into(),
+            });
+        }
         // Copied out, so that no write has to copy everything meanwhile.
         let values: Vec<Option<Vec<u8>>> = {
             let entries = self.entries.read();
@@ -222,7 +244,7 @@ impl Reader for MemoryStore {
 
 impl KeyValueStore for MemoryStore {
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        let failing = *self.failing.read();
+        let failing = self.failures.read().as_ref().and_then(|it| it());
         let failing = failing.filter(|_| durability == Durability::Ordered);
         self.has_come(Moment::Writing);
         if failing != Some(Failing::Before) {
@@ -239,6 +261,7 @@ impl KeyValueStore for MemoryStore {
     }
 
     fn snapshot(&self) -> Box<dyn Reader + '_> {
+        self.snapshots.fetch_add(1, Ordering::Relaxed);
         Box::new(View(self.now()))
     }
 

@@ -1,7 +1,7 @@
 //! Engines over a shared log: what the tests do with them.
 
 use super::dumps::alike;
-use super::flaky::{Failures, FlakyStore};
+use super::flaky::Failures;
 use crate::chain::params::{Defaults, FilterRequest};
 use crate::engine::{
     AddOptions, AddResult, Clock, Engine, EngineError, EngineOptions, FilterName, IdempotencyKey,
@@ -103,11 +103,9 @@ impl Cluster {
 
     /// A pod over what is in a store.
     pub(super) fn start(&self, store: MemoryStore) -> Result<Pod, JoinError> {
-        let flaky = FlakyStore {
-            memory: store.clone(),
-            failures: self.failures.clone(),
-        };
-        join(flaky, self.membership(), &self.now_ms).map(|engine| Pod { store, engine })
+        self.failures.befall(&store);
+        let engine = join(store.clone(), self.membership(), &self.now_ms)?;
+        Ok(Pod { store, engine })
     }
 
     /// Has a pod lead a lane; the others hear of it first.

@@ -1,7 +1,7 @@
 //! What the leader of a lane commits, as every pod has it.
 
 use super::cluster::*;
-use super::flaky::{Failures, FlakyStore};
+use super::flaky::Failures;
 use crate::chain::params::FilterRequest;
 use crate::engine::lane_of;
 use crate::engine::{
@@ -306,16 +306,10 @@ async fn a_follower_whose_disk_fails_keeps_few_records_in_memory() {
     let leader = cluster.pods[0].engine.clone();
     create(&leader, "f", 0, 1_000).await;
     let failures = Failures::new(1, 0);
-    let (memory, failing) = (MemoryStore::new(), failures.clone());
-    let store = FlakyStore {
-        memory: memory.clone(),
-        failures: failing,
-    };
-    let engine = join(store, cluster.membership(), &cluster.now_ms).unwrap();
-    cluster.pods.push(Pod {
-        store: memory,
-        engine,
-    });
+    let store = MemoryStore::new();
+    failures.befall(&store);
+    let engine = join(store.clone(), cluster.membership(), &cluster.now_ms).unwrap();
+    cluster.pods.push(Pod { store, engine });
     cluster.level();
     failures.set(100);
     let before = cluster.log.handed_over();

@@ -7,14 +7,9 @@ use crate::cuckoo::hash::HashKey;
 use crate::memory::MemoryStore;
 use crate::metrics::Metrics;
 use crate::page::{FilterId, Sequence};
-use crate::store::kv::{
-    Caching, Column, Durability, EachEntry, EachValue, FrozenStore, Gauge, KeyRange, Reader,
-    WriteBatch,
-};
-use crate::store::{Commit, Condition, FilterChange, KeyValueStore, PageStore, StoreError};
+use crate::store::{Commit, FilterChange, PageStore};
 use crate::{Engine, EngineOptions};
 use resident::ResidentFilter;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 #[test]
 fn a_filter_is_due_once_more_than_its_share_was_deleted_and_it_would_get_shorter() {
@@ -43,76 +38,6 @@ fn a_filter_is_due_once_more_than_its_share_was_deleted_and_it_would_get_shorter
     assert!(!is_due(it.chain(), 10));
 }
 
-/// A store whose pages can't be read. Counts its snapshots: each list of filters
-/// takes one.
-#[derive(Default)]
-struct NoPages {
-    inner: MemoryStore,
-    snapshots: Arc<AtomicU64>,
-}
-
-impl Reader for NoPages {
-    fn get_many(
-        &self,
-        column: Column,
-        keys: &[&[u8]],
-        each: EachValue<'_>,
-    ) -> Result<(), StoreError> {
-        match column {
-            Column::Pages => Err(StoreError::Io {
-                doing: "reading pages",
-                source: "the disk refuses".into(),
-            }),
-            _ => self.inner.get_many(column, keys, each),
-        }
-    }
-
-    fn scan(
-        &self,
-        column: Column,
-        keys: &KeyRange,
-        caching: Caching,
-        each: EachEntry<'_>,
-    ) -> Result<(), StoreError> {
-        self.inner.scan(column, keys, caching, each)
-    }
-}
-
-impl KeyValueStore for NoPages {
-    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        self.inner.write(batch, durability)
-    }
-
-    fn snapshot(&self) -> Box<dyn Reader + '_> {
-        self.snapshots.fetch_add(1, Ordering::Relaxed);
-        self.inner.snapshot()
-    }
-
-    fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
-        self.inner.freeze()
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        self.inner.sync()
-    }
-
-    fn approximate_bytes(&self, column: Column, keys: &KeyRange) -> Result<u64, StoreError> {
-        self.inner.approximate_bytes(column, keys)
-    }
-
-    fn compact_range(&self, column: Column, keys: &KeyRange) -> Result<(), StoreError> {
-        self.inner.compact_range(column, keys)
-    }
-
-    fn condition(&self) -> Condition {
-        self.inner.condition()
-    }
-
-    fn gauges(&self) -> Vec<Gauge> {
-        self.inner.gauges()
-    }
-}
-
 #[test]
 fn interrupted_compactions_that_find_no_place_wait_without_looking_again_and_again() {
     let request = FilterRequest {
@@ -120,9 +45,9 @@ fn interrupted_compactions_that_find_no_place_wait_without_looking_again_and_aga
         ..FilterRequest::default()
     };
     let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
-    let store = NoPages::default();
-    let snapshots = Arc::clone(&store.snapshots);
-    let store = Arc::new(PageStore::open(Arc::new(store)).unwrap());
+    let memory = MemoryStore::new();
+    memory.refuse_pages();
+    let store = Arc::new(PageStore::open(Arc::new(memory.clone())).unwrap());
     for number in 1..=80 {
         let mut chain = Chain::new(params.clone(), HashKey([1; 16]), 0).unwrap();
         chain.grow().unwrap();
@@ -154,9 +79,10 @@ fn interrupted_compactions_that_find_no_place_wait_without_looking_again_and_aga
         assert!(began.elapsed() < Duration::from_secs(10));
         std::thread::sleep(Duration::from_millis(5));
     }
-    let before = snapshots.load(Ordering::Relaxed);
+    let before = memory.snapshots();
     std::thread::sleep(Duration::from_secs(1));
-    let taken = snapshots.load(Ordering::Relaxed) - before;
+    // Each list of filters takes one.
+    let taken = memory.snapshots() - before;
     assert!(taken < 200, "{taken} looks within a second");
     // Places become free when these are given up, and the others have theirs.
     while metrics.compactions.with_label_values(&["failed"]).get() < 80 {

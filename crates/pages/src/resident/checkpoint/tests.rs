@@ -554,13 +554,13 @@ fn run(seed: u64, max_log_bytes: u64) -> [u64; 3] {
             98 => {
                 // Two slices fail, one after the other, for whatever they are.
                 let failing = [Failing::Before, Failing::After][random.below(2) as usize];
-                world.memory.fail(Some(failing));
+                world.memory.fail(move || Some(failing));
                 for _ in 0..2 {
                     let purpose = [Purpose::Frames, Purpose::Images, Purpose::Bounds];
                     let purpose = purpose[random.below(3) as usize];
                     let _ = world.checkpointer.write_slice(purpose, CutLog::Yes);
                 }
-                world.memory.fail(None);
+                world.memory.fail(|| None);
                 world.check_recovery(damaged.as_slice());
             }
             _ => {}
