@@ -3,13 +3,11 @@
 use crate::gated::{Failing, GatedStore, Point};
 use crate::memory::MemoryStore;
 use crate::support::{
-    self, Random, add, all_exist, batch, create, engine, exists, items, name, options,
+    self, Random, add, all_exist, batch, create, engine, exists, idempotency_key, items, name,
+    options,
 };
 use cuckood::chain::params::FilterRequest;
-use cuckood::engine::{
-    ANSWER_KEPT_FOR, Caller, Compaction, CompactionState, Engine, EngineError, EngineOptions,
-    IdempotencyKey,
-};
+use cuckood::engine::{Caller, Compaction, CompactionState, Engine, EngineError, EngineOptions};
 use cuckood::metrics::Metrics;
 use cuckood::store::{KeyValueStore, PageStore};
 use std::collections::BTreeSet;
@@ -344,11 +342,7 @@ async fn a_compaction_asked_for_again_with_its_key_is_answered_as_before() {
     let memory = MemoryStore::new();
     created(&request, Arc::new(memory.clone())).await;
     let engine = shrunk(Arc::new(memory.clone()), &options(512)).await;
-    let retry = Some(IdempotencyKey {
-        key: [1; 32],
-        fingerprint: [2; 32],
-        kept_for: ANSWER_KEPT_FOR,
-    });
+    let retry = Some(idempotency_key(1, 2));
     let first = engine.compact(&name("f"), retry).await.unwrap();
     assert!(first.answer > 0 && !first.replayed);
     ended(&engine).await;

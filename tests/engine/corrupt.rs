@@ -4,12 +4,15 @@
 //! `CUCKOOD_TEST_FLIPS` sets how many bits of each kind of value are flipped
 //! (default 3), `CUCKOOD_TEST_SEED` repeats the choices of an earlier run.
 
-use crate::support::{self, Random, add, batch, create, from_environment, name, options};
+use crate::support::{
+    self, Random, add, batch, create, filter_count, from_environment, idempotency_key, name,
+    options,
+};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::check::{Findings, check};
 use cuckood::engine::{
-    ANSWER_KEPT_FOR, AddOptions, AddResult, Engine, EngineError, IdempotencyKey, ImportId,
-    ImportLines, ItemBatch, NewFilter, Replace,
+    AddOptions, AddResult, Engine, EngineError, ImportId, ImportLines, ItemBatch, NewFilter,
+    Replace,
 };
 use cuckood::store::kv::Column;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
@@ -106,11 +109,7 @@ async fn fill(path: &Path, crashed: &Path) {
         .await
         .unwrap();
     add(&engine, "gone", CLASSIC).await;
-    let retry = IdempotencyKey {
-        key: [7; 32],
-        fingerprint: [8; 32],
-        kept_for: ANSWER_KEPT_FOR,
-    };
+    let retry = idempotency_key(7, 8);
     let items = batch(CLASSIC);
     engine
         .add(
@@ -487,13 +486,5 @@ async fn a_flipped_bit_anywhere_in_a_dump_is_refused_and_nothing_is_kept() {
         let copy = name(&format!("{filter}-copy"));
         engine.adopt(&copy, staged, Replace::Nothing).await.unwrap();
     }
-    assert_eq!(
-        engine
-            .list_filters("", "", None, 10)
-            .await
-            .unwrap()
-            .filters
-            .len(),
-        4
-    );
+    assert_eq!(filter_count(&engine).await, 4);
 }

@@ -2,11 +2,12 @@
 
 use crate::gated::{GatedStore, Point};
 use crate::memory::MemoryStore;
-use crate::support::{Random, add, all_exist, batch, create, engine, exists, items, name, options};
+use crate::support::{
+    Random, add, all_exist, batch, create, engine, exists, idempotency_key, items, name, options,
+};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::{
-    ANSWER_KEPT_FOR, AddOptions, Caller, Engine, EngineError, EngineOptions, IdempotencyKey,
-    LookupFilters, LookupMode,
+    AddOptions, Caller, Engine, EngineError, EngineOptions, LookupFilters, LookupMode,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,11 +34,7 @@ fn waiting_for(engine: &Engine, wait: Duration) -> Engine {
 }
 
 async fn try_add(engine: &Engine, item: u64, key: Option<u8>) -> Result<(), EngineError> {
-    let key = key.map(|key| IdempotencyKey {
-        key: [key; 32],
-        fingerprint: [1; 32],
-        kept_for: ANSWER_KEPT_FOR,
-    });
+    let key = key.map(|key| idempotency_key(key, 1));
     let always = AddOptions::default();
     let added = engine.add(&name("f"), &batch([item]), &always, key).await;
     added.map(|_| ())

@@ -2,7 +2,9 @@
 
 use crate::gated::{GatedStore, Point};
 use crate::memory::MemoryStore;
-use crate::support::{self, add, all_exist, batch, create, engine, items, name, options};
+use crate::support::{
+    self, add, all_exist, batch, create, engine, filter_count, items, name, of_capacity, options,
+};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     AddMode, AddOptions, Adopted, CompactionState, DiskReserve, DiskShort, Engine, EngineError,
@@ -147,15 +149,7 @@ async fn a_filter_is_deleted_where_checkpoints_have_no_room_and_the_log_is_at_it
     for filter in ["f", "g", "h"] {
         engine.delete_filter(&name(filter), None).await.unwrap();
     }
-    assert_eq!(
-        engine
-            .list_filters("", "", None, 9)
-            .await
-            .unwrap()
-            .filters
-            .len(),
-        0
-    );
+    assert_eq!(filter_count(&engine).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -256,10 +250,7 @@ async fn an_import_keeps_what_was_committed_and_goes_on_behind_it() {
 async fn nothing_is_kept_of_a_dump_that_finds_no_room() {
     let memory = MemoryStore::new();
     let (store, engine) = opened(&memory);
-    let large = FilterRequest {
-        capacity: Some(1_000_000),
-        ..FilterRequest::default()
-    };
+    let large = of_capacity(1_000_000);
     create(&engine, "f", &large).await;
     for first in (0..4_000).step_by(25) {
         add(&engine, "f", first..first + 25).await;
@@ -358,10 +349,7 @@ async fn who_waits_for_a_checkpoint_does_not_wait_on_a_disk_without_room_for_one
 async fn a_compaction_waits_for_room_however_long_that_takes() {
     let memory = MemoryStore::new();
     let (store, engine) = opened(&memory);
-    let request = FilterRequest {
-        capacity: Some(500),
-        ..Default::default()
-    };
+    let request = of_capacity(500);
     create(&engine, "f", &request).await;
     add(&engine, "f", 0..4_000).await;
     let gone = batch((0..4_000).filter(|n| n % 10 != 0));

@@ -4,7 +4,7 @@ use crate::gated::{Failing, GatedStore, Point};
 use crate::memory::MemoryStore;
 use crate::metered::MeteredStore;
 use crate::support::{
-    self, Random, add, all_exist, batch, create, engine, items, name, number, options,
+    self, Random, add, all_exist, batch, create, engine, items, name, number, of_capacity, options,
 };
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
@@ -46,7 +46,7 @@ async fn take_in(engine: &Engine, bytes: Vec<u8>) -> Result<StagedFilter, Restor
 #[tokio::test]
 async fn a_dump_is_promised_its_room_before_its_first_page_is_written() {
     let unbounded = engine(Arc::new(MemoryStore::new()), &options(1024));
-    create(&unbounded, "f", &small(20_000)).await;
+    create(&unbounded, "f", &of_capacity(20_000)).await;
     add(&unbounded, "f", 0..20_000).await;
     let bytes = dump(&unbounded, "f").await;
     let size = unbounded.filter_info(&name("f")).await.unwrap().slot_bytes;
@@ -91,13 +91,6 @@ async fn restore(engine: &Engine, filter: &str, bytes: &[u8], replace: Replace) 
     engine.adopt(&name(filter), staged, replace).await.unwrap()
 }
 
-fn small(capacity: u64) -> FilterRequest {
-    FilterRequest {
-        capacity: Some(capacity),
-        ..FilterRequest::default()
-    }
-}
-
 /// Waits until nothing waits to be reclaimed; pages of no filter are gone then.
 async fn all_reclaimed(store: &MemoryStore) {
     let started = Instant::now();
@@ -120,7 +113,7 @@ async fn a_dump_restored_elsewhere_is_the_same_filter() {
     println!("seed {seed}");
     let mut random = Random(seed);
     let here = engine(Arc::new(MemoryStore::new()), &options(1024));
-    create(&here, "f", &small(3000)).await;
+    create(&here, "f", &of_capacity(3000)).await;
     for _ in 0..20 {
         let some: Vec<u64> = (0..random.below(1500))
             .map(|_| random.below(20_000))
@@ -135,7 +128,7 @@ async fn a_dump_restored_elsewhere_is_the_same_filter() {
 
     let store = MemoryStore::new();
     let there = engine(Arc::new(store.clone()), &options(1024));
-    create(&there, "other", &small(10)).await;
+    create(&there, "other", &of_capacity(10)).await;
     assert!(matches!(
         restore(&there, "g", &bytes, Replace::Nothing).await,
         Adopted::New(_)
@@ -168,7 +161,7 @@ async fn a_dump_restored_elsewhere_is_the_same_filter() {
 async fn a_dump_is_the_same_whatever_was_checkpointed_and_resident() {
     let store = MemoryStore::new();
     let first = engine(Arc::new(store.clone()), &options(1024));
-    create(&first, "f", &small(20_000)).await;
+    create(&first, "f", &of_capacity(20_000)).await;
     add(&first, "f", 0..5000).await;
     let in_log = dump(&first, "f").await;
     first.shutdown().unwrap();
@@ -187,7 +180,7 @@ async fn a_dump_is_the_same_whatever_was_checkpointed_and_resident() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_dump_made_while_writes_go_on_is_a_state_between_two_of_them() {
     let writing = engine(Arc::new(MemoryStore::new()), &options(2048));
-    create(&writing, "f", &small(40_000)).await;
+    create(&writing, "f", &of_capacity(40_000)).await;
     let added = Arc::new(AtomicU64::new(0));
     // Items that the writer may add: of a slow dump it must not make a filter of
     // any number of sub-filters, which takes longer to dump each time.
@@ -236,7 +229,7 @@ async fn a_dump_made_while_writes_go_on_is_a_state_between_two_of_them() {
 #[tokio::test]
 async fn what_is_altered_or_cut_leaves_nothing_behind() {
     let here = engine(Arc::new(MemoryStore::new()), &options(1024));
-    create(&here, "f", &small(3000)).await;
+    create(&here, "f", &of_capacity(3000)).await;
     add(&here, "f", 0..5000).await;
     let bytes = dump(&here, "f").await;
     let store = MemoryStore::new();
@@ -260,7 +253,7 @@ async fn what_is_altered_or_cut_leaves_nothing_behind() {
 #[tokio::test]
 async fn a_restore_that_a_crash_cut_off_is_cleaned_up_by_the_next_start() {
     let here = engine(Arc::new(MemoryStore::new()), &options(1024));
-    create(&here, "f", &small(3000)).await;
+    create(&here, "f", &of_capacity(3000)).await;
     add(&here, "f", 0..4000).await;
     let bytes = dump(&here, "f").await;
     let store = MemoryStore::new();
@@ -285,7 +278,7 @@ async fn a_restore_that_a_crash_cut_off_is_cleaned_up_by_the_next_start() {
 async fn a_live_filter_is_replaced_only_as_asked_for() {
     let store = MemoryStore::new();
     let it = engine(Arc::new(store.clone()), &options(1024));
-    create(&it, "rebuilt", &small(2000)).await;
+    create(&it, "rebuilt", &of_capacity(2000)).await;
     add(&it, "rebuilt", 1000..2000).await;
     let (bytes, rebuilt) = (dump(&it, "rebuilt").await, version(&it, "rebuilt").await);
     assert_eq!(
@@ -296,7 +289,7 @@ async fn a_live_filter_is_replaced_only_as_asked_for() {
         restore(&it, "live", &bytes, Replace::If(rebuilt)).await,
         Adopted::Changed
     );
-    create(&it, "live", &small(100)).await;
+    create(&it, "live", &of_capacity(100)).await;
     add(&it, "live", 0..50).await;
     assert_eq!(
         restore(&it, "live", &bytes, Replace::Nothing).await,
@@ -447,9 +440,9 @@ async fn an_adoption_of_unknown_outcome_is_taken_back() {
         let memory = MemoryStore::new();
         let gate = GatedStore::new(Arc::new(memory.clone()));
         let it = engine(Arc::new(gate.clone()), &options(1024));
-        create(&it, "live", &small(100)).await;
+        create(&it, "live", &of_capacity(100)).await;
         add(&it, "live", 0..50).await;
-        create(&it, "new", &small(100)).await;
+        create(&it, "new", &of_capacity(100)).await;
         add(&it, "new", 100..120).await;
         let bytes = dump(&it, "new").await;
         let before = version(&it, "live").await;
@@ -473,9 +466,9 @@ async fn an_adoption_of_unknown_outcome_is_taken_back() {
 async fn before_a_hanging_commit(memory: &MemoryStore) -> (GatedStore, Engine, Vec<u8>) {
     let gate = GatedStore::new(Arc::new(memory.clone()));
     let it = engine(Arc::new(gate.clone()), &options(1024));
-    create(&it, "live", &small(100)).await;
+    create(&it, "live", &of_capacity(100)).await;
     add(&it, "live", 0..50).await;
-    create(&it, "other", &small(3_000)).await;
+    create(&it, "other", &of_capacity(3_000)).await;
     add(&it, "other", 1000..4000).await;
     let bytes = dump(&it, "other").await;
     (gate, it, bytes)
@@ -543,11 +536,11 @@ async fn an_adoption_that_is_done_says_so_though_its_deadline_passed_meanwhile()
 async fn a_million_copies_survive_crash_restart_and_dump() {
     let kinds = [12, 16, 21, 32].map(|bits| FilterRequest {
         fingerprint_bits: Some(bits),
-        ..small(3_000)
+        ..of_capacity(3_000)
     });
     let classic = FilterRequest {
         bucket_size: Some(2),
-        ..small(3_000)
+        ..of_capacity(3_000)
     };
     for request in kinds.into_iter().chain([classic]) {
         let store = MemoryStore::new();
@@ -668,7 +661,7 @@ async fn every_state_of_a_filter_has_a_version_of_its_own_whatever_is_changed() 
 async fn a_version_is_read_without_a_page() {
     let memory = MemoryStore::new();
     let before = engine(Arc::new(memory.clone()), &options(1024));
-    create(&before, "f", &small(20_000)).await;
+    create(&before, "f", &of_capacity(20_000)).await;
     add(&before, "f", 0..20_000).await;
     before.shutdown().unwrap();
     let metered = MeteredStore::new(Arc::new(memory));

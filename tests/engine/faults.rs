@@ -2,7 +2,9 @@
 
 use crate::gated::{Failing, GatedStore};
 use crate::memory::MemoryStore;
-use crate::support::{self, add, all_exist, batch, create, engine, exists, items, name, options};
+use crate::support::{
+    self, add, all_exist, batch, create, engine, exists, items, name, of_capacity, options,
+};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddOptions, Engine, EngineError, Replace};
 use cuckood::metrics::Metrics;
@@ -30,15 +32,7 @@ async fn a_failed_commit_changes_nothing_and_the_next_one_settles_it() {
         let memory = MemoryStore::new();
         let store = GatedStore::new(Arc::new(memory.clone()));
         let engine = engine(Arc::new(store.clone()), &options(512));
-        create(
-            &engine,
-            "f",
-            &FilterRequest {
-                capacity: Some(64),
-                ..Default::default()
-            },
-        )
-        .await;
+        create(&engine, "f", &of_capacity(64)).await;
         create(&engine, "g", &FilterRequest::default()).await;
         add(&engine, "f", 0..50).await;
         add(&engine, "g", 0..50).await;
@@ -164,15 +158,7 @@ async fn bounds_far_below_the_load_slow_commits_down_but_never_stop_them() {
     let engine = engine(Arc::new(memory.clone()), &options);
     let filters = ["a", "b", "c", "d"];
     for filter in filters {
-        create(
-            &engine,
-            filter,
-            &FilterRequest {
-                capacity: Some(600_000),
-                ..Default::default()
-            },
-        )
-        .await;
+        create(&engine, filter, &of_capacity(600_000)).await;
     }
     let clients = filters.map(|filter| {
         let engine = engine.clone();
@@ -198,15 +184,7 @@ async fn bounds_far_below_the_load_slow_commits_down_but_never_stop_them() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_batch_over_more_pages_than_the_cache_holds_is_refused_by_name() {
     let engine = engine(Arc::new(MemoryStore::new()), &options(256));
-    create(
-        &engine,
-        "f",
-        &FilterRequest {
-            capacity: Some(4_000_000),
-            ..Default::default()
-        },
-    )
-    .await;
+    create(&engine, "f", &of_capacity(4_000_000)).await;
     let refused = engine
         .add(&name("f"), &batch(0..2_000), &AddOptions::default(), None)
         .await;

@@ -2,7 +2,7 @@
 
 use crate::gated::{Failing, GatedStore};
 use crate::memory::MemoryStore;
-use crate::support::{self, Random, add, all_exist, create, items, name, options};
+use crate::support::{self, Random, add, all_exist, create, items, name, of_capacity, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     AddMode, BadLine, Clock, Engine, EngineError, EngineOptions, Import, ImportId, ImportLines,
@@ -127,10 +127,7 @@ async fn only_one_at_a_time_runs_under_a_name_also_while_its_commit_is_on_its_wa
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lines_over_more_pages_than_a_commit_may_touch_go_in_by_parts() {
     let engine = support::engine(Arc::new(MemoryStore::new()), &options(256));
-    let request = FilterRequest {
-        capacity: Some(4_000_000),
-        ..FilterRequest::default()
-    };
+    let request = of_capacity(4_000_000);
     create(&engine, "f", &request).await;
     let mut import = begin(&engine, "i").await.unwrap();
     import.commit(&lines(1, 3_000)).await.unwrap();
@@ -147,10 +144,7 @@ async fn whatever_breaks_each_line_counts_once() {
     let memory = MemoryStore::new();
     let store = GatedStore::new(Arc::new(memory.clone()));
     let mut engine = support::engine(Arc::new(store.clone()), &options(512));
-    let request = FilterRequest {
-        capacity: Some(50_000),
-        ..FilterRequest::default()
-    };
+    let request = of_capacity(50_000);
     create(&engine, "f", &request).await;
     let mut broken = 0;
     while items(&engine, "f").await < 10_000 {

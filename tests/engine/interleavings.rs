@@ -2,7 +2,9 @@
 
 use crate::gated::{GatedStore, Point};
 use crate::memory::MemoryStore;
-use crate::support::{self, add, all_exist, create, engine, exists, items, name, options};
+use crate::support::{
+    self, add, all_exist, create, engine, exists, items, name, of_capacity, options,
+};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::Engine;
 use std::sync::Arc;
@@ -15,10 +17,7 @@ fn gated() -> (MemoryStore, GatedStore) {
 }
 
 fn large() -> FilterRequest {
-    FilterRequest {
-        capacity: Some(400_000),
-        ..Default::default()
-    }
+    of_capacity(400_000)
 }
 
 /// Opens what a crash at this moment leaves behind.
@@ -197,10 +196,7 @@ async fn the_log_is_not_cut_past_a_record_that_is_durable_but_not_published() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_description_that_was_read_early_does_not_replace_a_newer_one() {
     let (memory, store) = gated();
-    let small = FilterRequest {
-        capacity: Some(100),
-        ..Default::default()
-    };
+    let small = of_capacity(100);
     let before = engine(Arc::new(memory.clone()), &options(512));
     create(&before, "f", &small).await;
     add(&before, "f", 0..10).await;
@@ -330,15 +326,7 @@ async fn a_new_filter_of_an_old_name_is_empty_before_and_after_a_crash() {
 async fn replaying_twice_gives_the_same_bytes() {
     let memory = MemoryStore::new();
     let engine = engine(Arc::new(memory.clone()), &options(512));
-    create(
-        &engine,
-        "f",
-        &FilterRequest {
-            capacity: Some(2_000),
-            ..Default::default()
-        },
-    )
-    .await;
+    create(&engine, "f", &of_capacity(2_000)).await;
     for batch in 0..30u64 {
         add(&engine, "f", batch * 100..batch * 100 + 100).await;
         engine

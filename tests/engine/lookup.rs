@@ -3,7 +3,7 @@
 use crate::gated::{GatedStore, Point};
 use crate::memory::MemoryStore;
 use crate::metered::MeteredStore;
-use crate::support::{Random, add, batch, create, engine, name, options};
+use crate::support::{Random, add, batch, create, engine, name, of_capacity, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     Caller, Engine, EngineError, EngineOptions, FilterName, ItemBatch, LookupAnswer, LookupFilters,
@@ -48,10 +48,7 @@ async fn a_lookup_answers_as_each_filter_would() {
     let mut names: Vec<String> = (0..20).map(|n| format!("f{n:02}")).collect();
     for name in &names {
         // Small ones, so that some have several sub-filters.
-        let request = FilterRequest {
-            capacity: Some(8 + random.below(500)),
-            ..FilterRequest::default()
-        };
+        let request = of_capacity(8 + random.below(500));
         create(&first, name, &request).await;
         let items: Vec<u64> = (0..random.below(600)).map(|_| random.below(2000)).collect();
         add(&first, name, items).await;
@@ -88,10 +85,7 @@ async fn everything_cold_is_read_in_one_batch() {
     let first = engine(Arc::new(memory.clone()), &options(1024));
     let names: Vec<String> = (0..50).map(|n| format!("f{n:02}")).collect();
     for (n, name) in names.iter().enumerate() {
-        let request = FilterRequest {
-            capacity: Some(100_000),
-            ..FilterRequest::default()
-        };
+        let request = of_capacity(100_000);
         create(&first, name, &request).await;
         add(&first, name, [n as u64 % 7, 100]).await;
     }

@@ -2,11 +2,13 @@
 
 use crate::gated::GatedStore;
 use crate::memory::MemoryStore;
-use crate::support::{add, all_exist, batch, create, engine, items, name, options};
+use crate::support::{
+    add, all_exist, batch, create, engine, idempotency_key, items, name, options,
+};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::{
-    ANSWER_KEPT_FOR, AddMode, AddOptions, AddResult, Caller, Created, DiskReserve, Engine,
-    EngineError, IdempotencyKey, ImportId, ImportLines, NewFilter, Overload,
+    AddMode, AddOptions, AddResult, Caller, Created, DiskReserve, Engine, EngineError,
+    IdempotencyKey, ImportId, ImportLines, NewFilter, Overload,
 };
 use cuckood::store::Condition;
 use cuckood::store::disk::DiskSpace;
@@ -127,11 +129,7 @@ async fn filters_that_go_meanwhile_are_named() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_merge_is_there_after_a_start_and_done_once() {
     let store = MemoryStore::new();
-    let key = Some(IdempotencyKey {
-        key: [1; 32],
-        fingerprint: [1; 32],
-        kept_for: ANSWER_KEPT_FOR,
-    });
+    let key = Some(idempotency_key(1, 1));
     let it = engine(Arc::new(store.clone()), &options(1024));
     siblings(&it).await;
     assert_eq!(merge(&it, key).await.unwrap(), (5_500, false));
@@ -250,11 +248,7 @@ async fn imports_and_answers_are_of_the_union_too() {
     let store = MemoryStore::new();
     let it = engine(Arc::new(store.clone()), &options(1024));
     siblings(&it).await;
-    let key = |key| IdempotencyKey {
-        key: [key; 32],
-        fingerprint: [1; 32],
-        kept_for: ANSWER_KEPT_FOR,
-    };
+    let key = |key| idempotency_key(key, 1);
     let added = async |engine: &Engine| {
         let (a, items, options) = (name("a"), batch([80_000, 80_001]), AddOptions::default());
         let added = engine.add(&a, &items, &options, Some(key(7))).await;

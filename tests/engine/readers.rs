@@ -1,7 +1,7 @@
 //! Readers beside writers: no false negative, whatever moves.
 
 use crate::memory::MemoryStore;
-use crate::support::{self, Random, batch, create, engine, name, options};
+use crate::support::{self, Random, batch, create, engine, name, of_capacity, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::Engine;
 use std::sync::Arc;
@@ -125,10 +125,7 @@ async fn readers_of_a_filter_larger_than_the_cache_see_every_acknowledged_item()
     let memory = MemoryStore::new();
     // Filled with room to spare, then asked through a cache of 450 pages.
     let large = engine(Arc::new(memory.clone()), &options(16_384));
-    let request = FilterRequest {
-        capacity: Some(100_000),
-        ..Default::default()
-    };
+    let request = of_capacity(100_000);
     create(&large, "f", &request).await;
     let mut added = 0;
     while large.filter_info(&name("f")).await.unwrap().slot_bytes < 520 << 12 {

@@ -2,7 +2,7 @@
 
 use crate::gated::{Failing, GatedStore, Point};
 use crate::memory::MemoryStore;
-use crate::support::{self, Random, add, batch, create, items, name, options};
+use crate::support::{self, Random, add, batch, create, idempotency_key, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     ANSWER_KEPT_FOR, AddOptions, AddResult, Answered, Clock, Created, Engine, EngineError,
@@ -13,11 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 fn retry(key: u8) -> Option<IdempotencyKey> {
-    Some(IdempotencyKey {
-        key: [key; 32],
-        fingerprint: [1; 32],
-        kept_for: ANSWER_KEPT_FOR,
-    })
+    Some(idempotency_key(key, 1))
 }
 
 fn clocked() -> (EngineOptions, Arc<AtomicU64>) {

@@ -3,11 +3,13 @@
 
 use crate::gated::{Failing, GatedStore, Point};
 use crate::memory::MemoryStore;
-use crate::support::{add, all_exist, batch, create, exists, items, name, options};
+use crate::support::{
+    add, all_exist, batch, create, exists, idempotency_key, items, name, of_capacity, options,
+};
 use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
 use cuckood::engine::{
-    ANSWER_KEPT_FOR, AddOptions, AddResult, Caller, Clock, DiskReserve, Engine, EngineError,
-    EngineOptions, IdempotencyKey, NewFilter, Replace,
+    AddOptions, AddResult, Caller, Clock, DiskReserve, Engine, EngineError, EngineOptions,
+    IdempotencyKey, NewFilter, Replace,
 };
 use cuckood::file::FileView;
 use cuckood::metrics::Metrics;
@@ -53,10 +55,7 @@ async fn bench(options: &EngineOptions) -> Bench {
 }
 
 fn with_room() -> FilterRequest {
-    FilterRequest {
-        capacity: Some(2 * MANY),
-        ..Default::default()
-    }
+    of_capacity(2 * MANY)
 }
 
 impl Bench {
@@ -291,11 +290,7 @@ async fn a_plan_whose_filter_ends_is_dropped() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_plan_is_dropped_at_its_deadline_and_its_key_may_be_used_for_the_same_request() {
     let it = bench(&one_lane()).await;
-    let key = Some(IdempotencyKey {
-        key: [7; 32],
-        fingerprint: [1; 32],
-        kept_for: ANSWER_KEPT_FOR,
-    });
+    let key = Some(idempotency_key(7, 1));
     let caller = Caller {
         deadline: Some(Instant::now() + Duration::from_secs(3600)),
         ..Caller::default()

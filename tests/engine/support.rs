@@ -3,7 +3,8 @@
 use crate::memory::MemoryStore;
 use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
 use cuckood::engine::{
-    AddOptions, AddResult, Engine, EngineError, EngineOptions, FilterName, ItemBatch, slot_of,
+    ANSWER_KEPT_FOR, AddOptions, AddResult, Engine, EngineError, EngineOptions, FilterName,
+    IdempotencyKey, ItemBatch, slot_of,
 };
 use cuckood::metrics::Metrics;
 use cuckood::page::FilterId;
@@ -65,6 +66,23 @@ pub(crate) fn batch(items: impl IntoIterator<Item = u64>) -> ItemBatch {
     batch
 }
 
+/// What is asked for a filter that holds so many items, and is as usual otherwise.
+pub(crate) fn of_capacity(capacity: u64) -> FilterRequest {
+    FilterRequest {
+        capacity: Some(capacity),
+        ..FilterRequest::default()
+    }
+}
+
+/// A key of a request, whose bytes are all the same, as are those of what it asked for.
+pub(crate) fn idempotency_key(key: u8, fingerprint: u8) -> IdempotencyKey {
+    IdempotencyKey {
+        key: [key; 32],
+        fingerprint: [fingerprint; 32],
+        kept_for: ANSWER_KEPT_FOR,
+    }
+}
+
 pub(crate) async fn create(engine: &Engine, filter: &str, request: &FilterRequest) {
     let wanted = request.clone().into();
     engine
@@ -124,6 +142,12 @@ pub(crate) async fn all_exist(
 
 pub(crate) async fn items(engine: &Engine, filter: &str) -> u64 {
     engine.filter_info(&name(filter)).await.unwrap().items
+}
+
+/// How many filters there are, if they are few.
+pub(crate) async fn filter_count(engine: &Engine) -> usize {
+    let listed = engine.list_filters("", "", None, 10).await;
+    listed.unwrap().filters.len()
 }
 
 /// A small generator with a seed that tests print (SplitMix64, Steele, Lea and
