@@ -22,11 +22,7 @@ fn nothing_is_done_for_whom_nobody_knows() {
     ] {
         client.expect(line, NO_AUTH);
     }
-    assert!(
-        client
-            .tell("HELLO 3")
-            .starts_with("-NOAUTH HELLO must be called")
-    );
+    client.expect_start("HELLO 3", "-NOAUTH HELLO must be called");
     client.expect("AUTH nosuch", WRONG);
     client.expect(&format!("AUTH other {}", root.as_str()), WRONG);
     client.expect(&format!("AUTH {}", root.as_str()), "+OK\\r\\n");
@@ -35,7 +31,7 @@ fn nothing_is_done_for_whom_nobody_knows() {
     client.expect("RESET", "+RESET\\r\\n");
     client.expect("CF.ADD k a", NO_AUTH);
     let hello = format!("HELLO 3 AUTH default {} SETNAME me", root.as_str());
-    assert!(client.tell(&hello).starts_with("%7"));
+    client.expect_start(&hello, "%7");
     client.expect("CLIENT GETNAME", "$2\\r\\nme\\r\\n");
     client.expect("CF.EXISTS k a", "#t\\r\\n");
     assert_eq!(
@@ -145,7 +141,7 @@ fn a_key_allows_what_its_scope_says() {
         "CF.ADD other a",
         "-NOPERM No permissions to access a key\\r\\n",
     );
-    assert!(client.tell("EXEC").starts_with("-EXECABORT"));
+    client.expect_start("EXEC", "-EXECABORT");
 }
 
 #[test]

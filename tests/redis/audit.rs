@@ -160,7 +160,7 @@ fn each_filter_of_a_command_that_is_refused_has_its_line() {
         keyed.add("narrow", Scope::Admin, Some("shop:")),
     );
     let mut writer = keyed.connect(&write);
-    assert!(writer.tell("DEL rr-b rr-c").starts_with("-NOPERM"));
+    writer.expect_start("DEL rr-b rr-c", "-NOPERM");
     for command in ["EXPIRE rr-c 60", "PERSIST rr-c", "UNLINK rr-c"] {
         assert!(writer.tell(command).starts_with("-NOPERM"), "{command}");
     }
@@ -175,21 +175,17 @@ fn each_filter_of_a_command_that_is_refused_has_its_line() {
     assert_lines("rr-c", &acts.map(by_writer));
     // One key that is not its own refuses all of it.
     let mut narrowed = keyed.connect(&narrow);
-    assert!(narrowed.tell("DEL shop:rr rr-b").starts_with("-NOPERM"));
+    narrowed.expect_start("DEL shop:rr rr-b", "-NOPERM");
     let by_narrow = ["delete_filter", "narrow", "-", REFUSED];
     assert_lines("shop:rr", &[by_narrow]);
     assert_eq!(lines("rr-b")[1..], [by_narrow]);
     // There is none; the words make no sense; and within a transaction.
     client.expect("DEL rr-none", ":0\\r\\n");
     client.expect("PERSIST rr-none-2", ":0\\r\\n");
-    assert!(client.tell("EXPIRE rr-words many").starts_with("-ERR"));
-    assert!(
-        client
-            .tell("EXPIRE rr-quoted 60 audit-item-1")
-            .contains("audit-item-1")
-    );
+    client.expect_start("EXPIRE rr-words many", "-ERR");
+    client.expect_within("EXPIRE rr-quoted 60 audit-item-1", "audit-item-1");
     client.expect("MULTI", "+OK\\r\\n");
-    assert!(client.tell("CF.COMPACT rr-queued").starts_with("-ERR"));
+    client.expect_start("CF.COMPACT rr-queued", "-ERR");
     client.tell("DISCARD");
     for (filter, action, note) in [
         ("rr-none", "delete_filter", "-"),
@@ -221,7 +217,7 @@ fn each_filter_of_a_command_that_is_refused_has_its_line() {
     assert!(!lines[100].contains_key("filter"));
     // Nor what somebody asks whom nobody knows.
     let mut stranger = keyed.server.connect();
-    assert!(stranger.tell("DEL rr-stranger").starts_with("-NOAUTH"));
+    stranger.expect_start("DEL rr-stranger", "-NOAUTH");
     assert_lines("rr-stranger", &[]);
 }
 
@@ -239,7 +235,7 @@ fn a_flush_that_is_refused_has_a_line_without_a_filter() {
     );
     let flusher = keyed.add("flusher", Scope::Admin, None);
     let mut client = keyed.connect(&flusher);
-    assert!(client.tell("FLUSHALL").starts_with("-ERR FLUSHALL is off"));
+    client.expect_start("FLUSHALL", "-ERR FLUSHALL is off");
     let [line] = audited("caller", "flusher").try_into().unwrap();
     assert_eq!(line["action"], "delete_filter");
     assert_eq!(line["outcome"], REFUSED);

@@ -31,11 +31,7 @@ fn copies_that_may_lie_in_too_many_slots_are_not_placed() {
         "+OK\\r\\n",
     );
     add_copies(&mut client, "k", 1000);
-    assert!(
-        client
-            .tell("CF.SCANDUMP k 0")
-            .starts_with("*2\\r\\n:1\\r\\n$38")
-    );
+    client.expect_start("CF.SCANDUMP k 0", "*2\\r\\n:1\\r\\n$38");
     // With one more sub-filter that are more than 1,048,576.
     let more: Vec<String> = (1000..1100).map(|item| format!("i{item}")).collect();
     for _ in 0..12 {
@@ -113,11 +109,7 @@ fn finding_slots_for_copies_takes_memory_of_commands() {
     );
     holding.send(rest);
     assert!(holding.reply().starts_with(b"*16"));
-    assert!(
-        client
-            .tell("CF.SCANDUMP k 0")
-            .starts_with("*2\\r\\n:1\\r\\n$38")
-    );
+    client.expect_start("CF.SCANDUMP k 0", "*2\\r\\n:1\\r\\n$38");
 }
 
 #[test]

@@ -165,11 +165,7 @@ fn counted_copies_leave_in_slots_that_are_free() {
     load(&mut client, "copy", &parts);
     assert_eq!(counts(&mut client, "copy", &asked), before);
     // The filter itself stayed as it was.
-    assert!(
-        client
-            .tell("CF.INFO k")
-            .contains("Number of filters\\r\\n:1")
-    );
+    client.expect_within("CF.INFO k", "Number of filters\\r\\n:1");
     // So many fit nowhere.
     let many = vec!["i9".to_owned(); 50];
     add(&mut client, "k", &many);
@@ -183,16 +179,12 @@ fn counted_copies_leave_in_slots_that_are_free() {
     // Without growth there is no other sub-filter.
     client.expect("CF.RESERVE never 1000 EXPANSION 0", "+OK\\r\\n");
     add(&mut client, "never", &vec!["i".to_owned(); 10]);
-    let refused = client.tell("CF.SCANDUMP never 0");
-    assert!(
-        refused.starts_with("-ERR 7 copies have no slot"),
-        "{refused}"
-    );
+    client.expect_start("CF.SCANDUMP never 0", "-ERR 7 copies have no slot");
     // Without these it is handed out.
     for _ in 0..7 {
         client.expect("CF.DEL never i", ":1\\r\\n");
     }
-    assert!(client.tell("CF.SCANDUMP never 0").starts_with("*2\\r\\n:1"));
+    client.expect_start("CF.SCANDUMP never 0", "*2\\r\\n:1");
 }
 
 #[test]
@@ -202,24 +194,12 @@ fn a_dump_is_of_one_moment() {
     client.expect("CF.ADD k a", ":1\\r\\n");
     const CHANGED: &str = "-ERR no dump of the filter is under way, or the filter changed: begin again with CF.SCANDUMP 0; or use GET /filters/{key}/dump, which takes a busy filter\\r\\n";
     client.expect("CF.SCANDUMP k 1", CHANGED);
-    assert!(
-        client
-            .tell("CF.SCANDUMP k 0")
-            .starts_with("*2\\r\\n:1\\r\\n$38")
-    );
+    client.expect_start("CF.SCANDUMP k 0", "*2\\r\\n:1\\r\\n$38");
     // Another connection goes on with it.
-    assert!(
-        other
-            .tell("CF.SCANDUMP k 1")
-            .starts_with("*2\\r\\n:1025\\r\\n$1024")
-    );
+    other.expect_start("CF.SCANDUMP k 1", "*2\\r\\n:1025\\r\\n$1024");
     other.expect("CF.ADD k b", ":1\\r\\n");
     client.expect("CF.SCANDUMP k 1", CHANGED);
-    assert!(
-        client
-            .tell("CF.SCANDUMP k 0")
-            .starts_with("*2\\r\\n:1\\r\\n$38")
-    );
+    client.expect_start("CF.SCANDUMP k 0", "*2\\r\\n:1\\r\\n$38");
     client.expect("DEL k", ":1\\r\\n");
     client.expect("CF.ADD k a", ":1\\r\\n");
     client.expect("CF.SCANDUMP k 1", CHANGED);
@@ -242,35 +222,19 @@ fn the_end_of_a_dump_may_be_asked_for_again() {
         client.expect(&format!("CF.SCANDUMP k {end}"), "*2\\r\\n:0\\r\\n$-1\\r\\n");
     }
     // Of the rest nothing is left, and its place is free.
-    assert!(client.tell("CF.SCANDUMP k 1").starts_with("-ERR no dump"));
-    assert!(
-        client
-            .tell(&format!("CF.SCANDUMP k {}", end + 1))
-            .starts_with("-ERR no dump")
-    );
+    client.expect_start("CF.SCANDUMP k 1", "-ERR no dump");
+    client.expect_start(&format!("CF.SCANDUMP k {}", end + 1), "-ERR no dump");
     // Many of one caller are not all remembered.
     for filter in 0..64 {
         client.expect(&format!("CF.ADD k{filter} a"), ":1\\r\\n");
         dump(&mut client, &format!("k{filter}"));
     }
-    assert!(
-        client
-            .tell(&format!("CF.SCANDUMP k {end}"))
-            .starts_with("-ERR no dump")
-    );
-    assert!(
-        client
-            .tell(&format!("CF.SCANDUMP k63 {end}"))
-            .starts_with("*2")
-    );
+    client.expect_start(&format!("CF.SCANDUMP k {end}"), "-ERR no dump");
+    client.expect_start(&format!("CF.SCANDUMP k63 {end}"), "*2");
     // What begins anew forgets the end of before.
-    assert!(client.tell("CF.SCANDUMP k63 0").starts_with("*2\\r\\n:1"));
+    client.expect_start("CF.SCANDUMP k63 0", "*2\\r\\n:1");
     client.expect("CF.ADD k63 b", ":1\\r\\n");
-    assert!(
-        client
-            .tell(&format!("CF.SCANDUMP k63 {end}"))
-            .starts_with("-ERR no dump")
-    );
+    client.expect_start(&format!("CF.SCANDUMP k63 {end}"), "-ERR no dump");
 }
 
 #[test]

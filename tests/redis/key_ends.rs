@@ -100,11 +100,7 @@ fn a_filter_that_is_taken_in_ends_with_its_key() {
     let mut client = keyed.connect(&key);
     let begun = client.ask(&[&b"CF.LOADCHUNK"[..], b"new", b"1", header]);
     assert_eq!(begun, b"+OK\r\n");
-    assert!(
-        other
-            .tell("CF.ADD new a")
-            .starts_with("-TRYAGAIN a filter is being loaded")
-    );
+    other.expect_start("CF.ADD new a", "-TRYAGAIN a filter is being loaded");
     keyed.remove("web");
     wait_until("the name is free", || {
         other.tell("CF.ADD new a") == ":1\\r\\n"
@@ -158,7 +154,7 @@ fn a_transaction_does_nothing_that_its_key_no_longer_allows() {
     client.expect("MULTI", "+OK\\r\\n");
     client.expect("CF.EXISTS k a", "+QUEUED\\r\\n");
     keyed.change(Scope::Read, Scope::Write);
-    assert!(client.tell("EXEC").starts_with("-EXECABORT"));
+    client.expect_start("EXEC", "-EXECABORT");
     // A change of another key is none of its own.
     client.expect("MULTI", "+OK\\r\\n");
     client.expect("CF.ADD k a", "+QUEUED\\r\\n");

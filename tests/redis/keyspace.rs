@@ -365,10 +365,9 @@ fn filters_can_be_asked_to_be_of_either_layout() {
     let mut client = server.connect();
     client.expect("CF.RESERVE p 1000 ERRORRATE 0.01", "+OK\\r\\n");
     client.expect("CF.RESERVE c 1000 LAYOUT classic", "+OK\\r\\n");
-    assert!(
-        client
-            .tell("CF.DEBUG p")
-            .contains("layout:paged fingerprint_bits:16 error_rate:0.01")
+    client.expect_within(
+        "CF.DEBUG p",
+        "layout:paged fingerprint_bits:16 error_rate:0.01",
     );
     client.expect(
         "CF.DEBUG c",
@@ -429,7 +428,7 @@ fn every_command_is_answered_in_both_layouts() {
         for field in ["Number of items inserted\\r\\n:4", "Expansion rate\\r\\n:2"] {
             assert!(info.contains(field), "{layout}: {info}");
         }
-        assert!(client.tell("CF.DEBUG k").contains(" items:4 "));
+        client.expect_within("CF.DEBUG k", " items:4 ");
         let keyspace = client.tell("INFO keyspace");
         assert!(keyspace.contains("\\r\\ndb0:keys=1,expires=0,avg_ttl=0\\r\\n"));
         client.expect("DEL k", ":1\\r\\n");

@@ -142,7 +142,7 @@ fn a_client_that_sends_far_too_much_at_once_learns_how_much_is_allowed() {
     client.expect("CF.ADD k a", "+QUEUED\\r\\n");
     client.send(&wide(27));
     assert!(client.reply().starts_with(b"-ERR a command has at most"));
-    assert!(client.tell("EXEC").starts_with("-EXECABORT"));
+    client.expect_start("EXEC", "-EXECABORT");
     client.expect("CF.EXISTS k a", ":0\\r\\n");
 }
 
@@ -338,7 +338,7 @@ fn a_server_that_is_starting_says_so() {
             "-LOADING the server is replaying its log; try again in a moment\\r\\n",
         );
     }
-    assert!(client.tell("INFO").contains("loading:1"));
+    client.expect_within("INFO", "loading:1");
 }
 
 #[test]

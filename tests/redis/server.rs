@@ -27,6 +27,22 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 
+impl Client {
+    /// Expects a reply that begins so.
+    #[track_caller]
+    pub(crate) fn expect_start(&mut self, line: &str, start: &str) {
+        let told = self.tell(line);
+        assert!(told.starts_with(start), "{line}: {told}");
+    }
+
+    /// Expects a reply that has this in it.
+    #[track_caller]
+    pub(crate) fn expect_within(&mut self, line: &str, part: &str) {
+        let told = self.tell(line);
+        assert!(told.contains(part), "{line}: {told}");
+    }
+}
+
 /// How a server is started.
 pub(crate) struct Setup {
     pub(crate) defaults: Defaults,
