@@ -174,10 +174,7 @@ async fn an_answer_that_is_sent_again_is_no_second_deletion() {
 
 fn gated() -> (GatedStore, Setup) {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let setup = Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    };
+    let setup = Setup::over(&store);
     (store, setup)
 }
 

@@ -1,6 +1,6 @@
 use crate::gated::{GatedStore, Point};
 use crate::memory::MemoryStore;
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use cuckood::backup::BackupOptions;
 use cuckood::backup::archive::{Progress, verify};
 use cuckood::engine::DiskReserve;
@@ -93,7 +93,7 @@ async fn a_backup_is_followed_listed_and_downloaded() {
     assert!(writing["bytes"].as_u64().unwrap() > bytes);
     let second = backed.post().await;
     let problem = second.problem(409, "backup_running");
-    assert!(problem["detail"].as_str().unwrap().contains(&id));
+    expect_detail(&problem, &id);
     let path = format!("/admin/backups/{id}");
     backed
         .server
@@ -184,12 +184,7 @@ async fn a_backup_that_does_not_fit_on_the_disk_is_refused() {
     let backed = backed(2).await;
     backed.store.freeze_to(1 << 60);
     let problem = backed.post().await.problem(507, "no_room");
-    assert!(
-        problem["detail"]
-            .as_str()
-            .unwrap()
-            .contains("--backup-keep")
-    );
+    expect_detail(&problem, "--backup-keep");
     assert_eq!(backed.files(), 0);
     // And nothing is in the way of the next one.
     backed.store.freeze_to(100);
@@ -221,7 +216,7 @@ async fn a_server_without_a_directory_makes_no_backups() {
     let server = Server::start().await;
     let post = Answer::of(server.request(Method::POST, "/admin/backups")).await;
     let problem = post.problem(403, "backups_off");
-    assert!(problem["detail"].as_str().unwrap().contains("--backup-dir"));
+    expect_detail(&problem, "--backup-dir");
     for path in ["", "/20261121T114517Z", "/20261121T114517Z/status"] {
         let answer = server.get(&format!("/admin/backups{path}")).await;
         answer.problem(403, "backups_off");

@@ -1,4 +1,4 @@
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use reqwest::Method;
@@ -142,12 +142,7 @@ async fn a_body_over_the_limit_is_too_large_whether_announced_or_not() {
         .send("/filters/f/exists", "text/plain", body.clone())
         .await;
     let problem = announced.problem(413, "body_too_large");
-    assert!(
-        problem["detail"]
-            .as_str()
-            .unwrap()
-            .contains("--max-body-bytes")
-    );
+    expect_detail(&problem, "--max-body-bytes");
     let chunks: Vec<Result<Vec<u8>, std::io::Error>> =
         body.chunks(1 << 16).map(|c| Ok(c.to_vec())).collect();
     let stream = reqwest::Body::wrap_stream(tokio_stream::iter(chunks));

@@ -3,7 +3,7 @@
 
 use crate::gated::{GatedStore, Point};
 use crate::memory::MemoryStore;
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use reqwest::Method;
 use serde_json::json;
 use std::sync::Arc;
@@ -22,10 +22,7 @@ async fn add(server: &Server, wait: &str, item: &str) -> Answer {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_waits_is_withdrawn_at_its_deadline_and_one_being_written_is_indeterminate() {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let mut setup = Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    };
+    let mut setup = Setup::over(&store);
     setup.engine.lanes = 1;
     let server = Server::with(setup).await;
     server.put("/filters/f", json!({})).await.ok();
@@ -37,8 +34,7 @@ async fn a_change_that_waits_is_withdrawn_at_its_deadline_and_one_being_written_
     assert_eq!(waiting.header("retry-after"), "1");
     // All of it was read, so the next request may follow.
     assert_eq!(waiting.header("connection"), "");
-    let detail = problem["detail"].as_str().unwrap();
-    assert!(detail.contains("nothing was changed"), "{detail}");
+    expect_detail(&problem, "nothing was changed");
     // What needs no commit is answered meanwhile.
     let there = server.get("/filters/f/exists?item=other").await.ok();
     assert_eq!(there, json!({"exists": false}));
@@ -107,8 +103,7 @@ async fn a_wait_that_is_no_time_is_refused() {
     ] {
         let problem = add(&server, prefer, "a").await;
         let problem = problem.problem(422, "invalid_deadline");
-        let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains(&format!("is {given},")), "{detail}");
+        expect_detail(&problem, &format!("is {given},"));
     }
     assert_eq!(server.get("/filters/f").await.ok()["items"], 0);
     add(&server, "return=minimal", "a").await.ok();
@@ -118,10 +113,7 @@ async fn a_wait_that_is_no_time_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_that_wait_leave_places_for_questions() {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let mut setup = Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    };
+    let mut setup = Setup::over(&store);
     setup.limits.max_in_flight = 4;
     let server = Arc::new(Server::with(setup).await);
     server.put("/filters/f", json!({})).await.ok();
@@ -152,10 +144,7 @@ async fn changes_that_wait_leave_places_for_questions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn large_changes_that_wait_for_the_disk_hold_up_neither_large_questions_nor_changes() {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let mut setup = Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    };
+    let mut setup = Setup::over(&store);
     // Large enough for two lanes.
     setup.engine.cache_bytes = 80 << 20;
     let server = Arc::new(Server::with(setup).await);

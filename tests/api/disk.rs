@@ -1,6 +1,6 @@
 use crate::gated::GatedStore;
 use crate::memory::MemoryStore;
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use cuckood::backup::BackupOptions;
 use cuckood::engine::{DiskReserve, Writes};
 use cuckood::store::Condition;
@@ -128,12 +128,7 @@ async fn a_disk_that_fills_up_while_a_change_is_written_gets_507_with_the_outcom
     store.fill_disk(true);
     let add = || server.post("/filters/f/items", json!({"items": ["c"]}));
     let problem = add().await.problem(507, "disk_full");
-    assert!(
-        problem["detail"]
-            .as_str()
-            .unwrap()
-            .contains("Idempotency-Key")
-    );
+    expect_detail(&problem, "Idempotency-Key");
     add().await.problem(507, "disk_reserve");
     let exists = server.get("/filters/f/exists?item=a").await.ok();
     assert_eq!(exists, json!({"exists": true}));

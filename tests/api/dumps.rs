@@ -1,6 +1,6 @@
 use crate::gated::{GatedStore, Point};
 use crate::memory::MemoryStore;
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use cuckood::chain::params::Defaults;
 use cuckood::file::{FileKey, FileView, Header};
 use flate2::read::GzDecoder;
@@ -78,11 +78,7 @@ async fn a_filter_moves_from_one_server_to_another() {
 #[tokio::test]
 async fn a_client_that_has_the_state_of_now_is_told_so_and_needs_no_place_for_it() {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let server = Server::with(Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    })
-    .await;
+    let server = Server::with(Setup::over(&store)).await;
     fill(&server, "f", 0..100).await;
     let first = dump(&server, "f").await;
     let (tag, changed) = (first.header("etag"), first.header("last-modified"));
@@ -250,12 +246,7 @@ async fn what_is_no_dump_is_refused_and_leaves_nothing() {
     .await;
     let problem = restore(&small, path, &whole, &[]).await;
     let problem = problem.problem(422, "filter_too_large");
-    assert!(
-        problem["detail"]
-            .as_str()
-            .unwrap()
-            .contains("--max-filter-bytes")
-    );
+    expect_detail(&problem, "--max-filter-bytes");
 }
 
 #[tokio::test]
@@ -542,11 +533,7 @@ async fn a_dump_without_its_key_is_asked_with_it_and_not_restored() {
     assert_eq!(view.exists(b"7", None), Ok(true));
     let refused = restore(&server, "/filters/g/dump", &bare.bytes, &[]).await;
     let problem = refused.problem(422, "corrupt_dump");
-    let detail = problem["detail"].as_str().unwrap();
-    assert!(
-        detail.contains("the key of its hash was left out"),
-        "{detail}"
-    );
+    expect_detail(&problem, "the key of its hash was left out");
     let wrong = server.get("/filters/f/dump?without_key=perhaps").await;
     assert_eq!(wrong.refused(), ["without_key"]);
 }

@@ -10,11 +10,7 @@ use std::sync::Arc;
 #[tokio::test]
 async fn a_failed_commit_leaves_the_outcome_open_and_says_so() {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let server = Server::with(Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    })
-    .await;
+    let server = Server::with(Setup::over(&store)).await;
     server.put("/filters/f", json!({})).await.ok();
     store.fail_commits(Failing::Before);
     let answer = server

@@ -1,6 +1,6 @@
 //! `Idempotency-Key` over a real socket.
 
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -260,8 +260,7 @@ async fn a_key_lives_as_long_as_asked_and_a_refusal_says_when_the_first_ends() {
     for wrong in ["0", "86401", "1m", ""] {
         let refused = add("k", wrong).await;
         let problem = refused.problem(422, "invalid_idempotency_lifetime");
-        let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains("1 to 86400"), "{detail}");
+        expect_detail(&problem, "1 to 86400");
     }
     assert!(!replayed(&add("day", "86400").await));
     assert!(!replayed(&add("short", "2").await));

@@ -2,7 +2,7 @@
 
 use crate::gated::{GatedStore, Point};
 use crate::memory::MemoryStore;
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use reqwest::Method;
@@ -186,7 +186,7 @@ async fn what_an_import_can_not_be_is_refused() {
         .header("content-type", "text/plain");
     let problem = Answer::of(keyed.body("a")).await;
     let problem = problem.problem(422, "idempotency_key_not_taken");
-    assert!(problem["detail"].as_str().unwrap().contains("import_id"));
+    expect_detail(&problem, "import_id");
     let missing = server
         .send("/filters/g/import?import_id=i", "text/plain", "a")
         .await;
@@ -435,10 +435,7 @@ async fn a_dump_that_trickles_in_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_import_that_runs_into_its_deadline_is_told_to_resume() {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let mut setup = Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    };
+    let mut setup = Setup::over(&store);
     setup.engine.lanes = 1;
     setup.limits.request_timeout = Duration::from_secs(1);
     let server = with_filter(setup, 1000).await;

@@ -1,4 +1,4 @@
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use reqwest::Method;
 use serde_json::json;
 
@@ -364,12 +364,7 @@ async fn a_batch_over_the_limit_is_refused_and_the_limit_named() {
         .post("/filters/f/items", json!({"items": [1, 2, 3, 4]}))
         .await;
     let problem = answer.problem(413, "batch_too_large");
-    assert!(
-        problem["detail"]
-            .as_str()
-            .unwrap()
-            .contains("--max-batch-items")
-    );
+    expect_detail(&problem, "--max-batch-items");
     let lines = server
         .send("/filters/f/items", "text/plain", "1\n2\n3\n4\n")
         .await;

@@ -5,16 +5,12 @@
 use crate::memory::MemoryStore;
 use crate::server::{Server, Setup};
 use crate::tenants::{Raw, Tenants, create, restarted};
-use std::sync::Arc;
 
 #[tokio::test]
 async fn filters_of_a_key() {
-    let store = Arc::new(MemoryStore::new());
+    let store = MemoryStore::new();
     let setup = || {
-        let mut setup = Setup {
-            store: store.clone(),
-            ..Setup::default()
-        };
+        let mut setup = Setup::over(&store);
         setup.engine.defaults.max_filters_per_key = Some(3);
         setup
     };
@@ -58,12 +54,9 @@ async fn filters_of_a_key() {
 
 #[tokio::test]
 async fn bytes_of_filters_of_a_key() {
-    let store = Arc::new(MemoryStore::new());
+    let store = MemoryStore::new();
     let setup = || {
-        let mut setup = Setup {
-            store: store.clone(),
-            ..Setup::default()
-        };
+        let mut setup = Setup::over(&store);
         setup.engine.defaults.max_bytes_per_key = Some(100_000);
         setup
     };
@@ -121,12 +114,9 @@ async fn leaves_behind(
     refusal: (u16, &str),
     request: fn(usize) -> Raw,
 ) {
-    let store = Arc::new(MemoryStore::new());
+    let store = MemoryStore::new();
     let setup = || {
-        let mut setup = Setup {
-            store: store.clone(),
-            ..Setup::default()
-        };
+        let mut setup = Setup::over(&store);
         set(&mut setup);
         setup
     };

@@ -172,10 +172,7 @@ async fn an_import_ends_with_its_key_and_says_what_it_committed() {
 /// A server with a filter `f`, whose store can be held up.
 async fn with_filter_behind_a_gate() -> (GatedStore, Keyed, Token) {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let setup = Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    };
+    let setup = Setup::over(&store);
     let (keyed, root) = Keyed::with(setup).await;
     assert_eq!(keyed.put(&root, "/filters/f").await.status, 201);
     (store, keyed, root)

@@ -1,6 +1,6 @@
 //! API keys: who may do what, and who may know of what.
 
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use cuckood::access::keys::ApiKeys;
 use cuckood::access::token::Token;
 use cuckood::access::{KeyExpiry, Scope, file};
@@ -514,7 +514,7 @@ async fn a_key_that_expires_is_refused_from_that_moment_on_and_told_why() {
     }
     let refused = keyed.get(&token, "/filters").await;
     let problem = refused.problem(401, "api_key_expired");
-    assert!(problem["detail"].as_str().unwrap().contains("expired"));
+    expect_detail(&problem, "expired");
     assert!(refused.header("www-authenticate").contains("invalid_token"));
     let rejected = ["api_key_expired"];
     let rejected = keyed

@@ -2,7 +2,7 @@
 
 use crate::gated::{GatedStore, Point};
 use crate::memory::MemoryStore;
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use cuckood::access::keys::ApiKeys;
 use cuckood::access::{Scope, file};
 use reqwest::Method;
@@ -36,12 +36,7 @@ async fn requests_beyond_those_that_may_be_worked_on_are_turned_away_at_once() {
     for _ in 0..10 {
         let refused = server.get("/filters/f").await;
         let problem = refused.problem(503, "overloaded");
-        assert!(
-            problem["detail"]
-                .as_str()
-                .unwrap()
-                .contains("--max-in-flight")
-        );
+        expect_detail(&problem, "--max-in-flight");
     }
     assert!(started.elapsed() < Duration::from_secs(2));
     // Those who look after the server get through.
@@ -98,12 +93,9 @@ async fn a_key_that_asks_too_often_is_told_when_to_ask_again() {
 
 #[tokio::test]
 async fn filters_beyond_those_that_there_may_be_are_refused() {
-    let store = Arc::new(MemoryStore::new());
+    let store = MemoryStore::new();
     let setup = || {
-        let mut setup = Setup {
-            store: store.clone(),
-            ..Setup::default()
-        };
+        let mut setup = Setup::over(&store);
         setup.engine.defaults.max_filters = Some(2);
         setup
     };
@@ -119,12 +111,7 @@ async fn filters_beyond_those_that_there_may_be_are_refused() {
     }
     let full = |answer: Answer| {
         let problem = answer.problem(507, "too_many_filters");
-        assert!(
-            problem["detail"]
-                .as_str()
-                .unwrap()
-                .contains("--max-filters")
-        );
+        expect_detail(&problem, "--max-filters");
     };
     full(server.put("/filters/c", json!({})).await);
     let create = json!({"items": ["x"], "create": {}});
@@ -239,8 +226,7 @@ async fn one_key_takes_no_more_than_half_of_the_places_while_there_are_others() 
     in_flight(2).await;
     let refused = ask(greedy.as_str()).await;
     let problem = refused.problem(429, "over_share");
-    let detail = problem["detail"].as_str().unwrap();
-    assert!(detail.contains("2 requests in flight"), "{detail}");
+    expect_detail(&problem, "2 requests in flight");
     assert_eq!(refused.header("retry-after"), "1");
     assert_eq!(ask(other.as_str()).await.status, 200);
     drop(busy);

@@ -1,4 +1,4 @@
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use cuckood::server::Limits;
 use reqwest::Method;
 use serde_json::json;
@@ -115,17 +115,12 @@ async fn a_server_in_no_cluster_refuses_a_consistency_that_makes_no_sense_and_ev
     for value in ["weak", ""] {
         let refused = asked("cuckood-consistency", value).await;
         let problem = refused.problem(422, "invalid_position");
-        assert!(
-            problem["detail"]
-                .as_str()
-                .unwrap()
-                .contains("local or strong")
-        );
+        expect_detail(&problem, "local or strong");
     }
     for value in ["1.3.4711", "0.0.0", "soon", ""] {
         let refused = asked("cuckood-min-position", value).await;
         let problem = refused.problem(422, "invalid_position");
-        assert!(problem["detail"].as_str().unwrap().contains("leave it out"));
+        expect_detail(&problem, "leave it out");
     }
 
     let change = server.request(Method::PUT, "/filters/g").json(&json!({}));

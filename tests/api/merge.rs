@@ -1,7 +1,7 @@
 //! Siblings, and filters that become the union of themselves and others.
 
 use crate::keys::Keyed;
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use clap::Parser as _;
 use cuckood::access::Scope;
 use cuckood::access::token::Token;
@@ -174,7 +174,7 @@ async fn a_sibling_is_made_as_the_other_was_and_with_its_key() {
         .put("/filters/c", json!({"sibling_of": "none"}))
         .await;
     let problem = missing.problem(404, "filter_not_found");
-    assert!(problem["detail"].as_str().unwrap().contains("none"));
+    expect_detail(&problem, "none");
     made(&server, "classic", json!({"layout": "classic"}), 0..0).await;
     made(&server, "window", json!({"window_seconds": 60}), 0..0).await;
     // One that is there stays what it is when the other is gone.
@@ -289,8 +289,7 @@ async fn a_merge_holds_its_memory_and_one_without_room_says_how_much_it_takes() 
     siblings(&server).await;
     let refused = merge(&server, "may", &["june"]).await;
     let problem = refused.problem(413, "too_costly");
-    let detail = problem["detail"].as_str().unwrap();
-    assert!(detail.contains("--max-buffered-bytes"), "{detail}");
+    expect_detail(&problem, "--max-buffered-bytes");
     assert_eq!(server.get("/filters/may").await.ok()["items"], 30_000);
     // Nor while others have it, or other merges a quarter.
     made(&server, "a", json!({"capacity": 100}), 0..10).await;

@@ -1,6 +1,6 @@
 //! Filters whose items have rows of attributes, and values that are replaced.
 
-use crate::server::{Answer, Server};
+use crate::server::{Answer, Server, expect_detail};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -727,8 +727,7 @@ async fn what_a_filter_does_not_hold_is_refused_with_what_it_does() {
         .send("/filters/users/values", "text/plain", "a\t1\n")
         .await;
     let problem = answer.problem(422, "not_for_this_filter");
-    let detail = problem["detail"].as_str().unwrap();
-    assert!(detail.contains("attributes=plan,tag"), "{detail}");
+    expect_detail(&problem, "attributes=plan,tag");
     let create = json!({"items": ["a"], "create": {"attributes": attributes()}});
     let answer = server.post("/filters/new/items", create).await;
     answer.problem(422, "not_for_this_filter");

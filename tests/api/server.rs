@@ -62,6 +62,16 @@ impl Default for Setup {
     }
 }
 
+impl Setup {
+    /// The usual one, over a store of which a clone is the same.
+    pub(crate) fn over(store: &(impl KeyValueStore + Clone)) -> Setup {
+        Setup {
+            store: Arc::new(store.clone()),
+            ..Setup::default()
+        }
+    }
+}
+
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) operations: Option<SocketAddr>,
@@ -299,4 +309,11 @@ impl Answer {
             })
             .collect()
     }
+}
+
+/// Expects that what a problem says of itself has these words in it.
+#[track_caller]
+pub(crate) fn expect_detail(problem: &Value, words: &str) {
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains(words), "{detail}");
 }

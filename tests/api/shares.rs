@@ -296,10 +296,7 @@ async fn has_shrunk(tenants: &Tenants, key: &Token, filter: &str) {
 async fn compactions() {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
     let setup = || {
-        let mut setup = Setup {
-            store: Arc::new(store.clone()),
-            ..Setup::default()
-        };
+        let mut setup = Setup::over(&store);
         setup.engine.compaction_threshold_percent = 0;
         setup.engine.read_patience = Duration::MAX;
         setup

@@ -1,6 +1,6 @@
 //! Filters whose items expire by themselves, on a clock that the tests set.
 
-use crate::server::{Answer, Server, Setup};
+use crate::server::{Answer, Server, Setup, expect_detail};
 use cuckood::engine::Clock;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -141,11 +141,7 @@ async fn a_lookup_asks_filters_with_windows_what_they_saw_lately() {
     let mixed = json!({"filters": ["mails", "plain"], "within_seconds": 60});
     let mixed = look_up(mixed).await;
     let problem = mixed.problem(422, "not_for_this_filter");
-    let detail = problem["detail"].as_str().unwrap();
-    assert!(
-        detail.contains("the filter plain do not expire"),
-        "{detail}"
-    );
+    expect_detail(&problem, "the filter plain do not expire");
     let longer = look_up(json!({"prefix": "mails", "within_seconds": 86_401})).await;
     let window = "1 to 86400, the window of the filter mails";
     assert_eq!(refusal(&longer), ["/within_seconds", "86401", window]);
@@ -160,8 +156,7 @@ async fn what_a_window_does_not_take_is_refused_and_says_why() {
     let of = json!({"items": ["ada"]});
     let deleted = server.post("/filters/mails/items/delete", of.clone()).await;
     let problem = deleted.problem(422, "not_for_this_filter");
-    let detail = problem["detail"].as_str().unwrap();
-    assert!(detail.contains("expire by themselves"), "{detail}");
+    expect_detail(&problem, "expire by themselves");
     let entries = json!({"entries": [{"item": "ada", "value": 1}]});
     let answer = server.post("/filters/mails/values", entries).await;
     answer.problem(422, "not_for_this_filter");
@@ -171,8 +166,7 @@ async fn what_a_window_does_not_take_is_refused_and_says_why() {
         .get("/filters/plain/exists?item=ada&within_seconds=60")
         .await;
     let problem = asked.problem(422, "not_for_this_filter");
-    let detail = problem["detail"].as_str().unwrap();
-    assert!(detail.contains("do not expire"), "{detail}");
+    expect_detail(&problem, "do not expire");
 
     let window = "1 to 86400, the window of the filter mails";
     let asked = server
