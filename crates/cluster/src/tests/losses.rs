@@ -1,15 +1,14 @@
 //! What a log lost, and what a lane makes of it: each rule by itself.
 
-use super::simulated_log::{Fault, SimulatedLog};
-use super::story::{Story, commits, is_committed};
+use super::simulated_log::Fault;
+use super::story::{Story, commits, is_committed, led};
 use crate::engine::Halt;
 use crate::{Answer, Effect, Event, PlanOutcome, Stored};
 use bytes::Bytes;
 
 #[test]
 fn a_duplicate_of_a_record_that_the_log_lost_is_stored_under_another_id() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.commit(&mut log, "a");
     leader.plan(&log, "b");
     let (number, attempt, append) = leader.appends.pop().unwrap();
@@ -24,12 +23,7 @@ fn a_duplicate_of_a_record_that_the_log_lost_is_stored_under_another_id() {
             ..
         }
     ));
-    let event = Event::Answered {
-        number,
-        attempt,
-        answer,
-    };
-    leader.handle(&log, event);
+    leader.answered(&log, (number, attempt), answer);
     assert_eq!(leader.settled.len(), 1, "b is not there");
     assert_ne!(leader.appends.last().unwrap().2.id, append.id);
     leader.send(&mut log, Fault::None);
@@ -39,8 +33,7 @@ fn a_duplicate_of_a_record_that_the_log_lost_is_stored_under_another_id() {
 
 #[test]
 fn a_record_behind_a_rewound_stream_is_refused_by_who_has_the_other_history() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.commit(&mut log, "a");
     leader.commit(&mut log, "b");
     // The stream is rewound, and a pod that has not seen b goes on from a: the
@@ -61,8 +54,7 @@ fn a_record_behind_a_rewound_stream_is_refused_by_who_has_the_other_history() {
 #[test]
 fn a_rewound_stream_is_noticed_by_whoever_takes_a_lease_or_is_refused() {
     for is_refused in [false, true] {
-        let mut log = SimulatedLog::default();
-        let mut leader = Story::leader(1, &log);
+        let (mut log, mut leader) = led();
         leader.commit(&mut log, "a");
         leader.commit(&mut log, "b");
         log.rewind(1, true);
@@ -80,8 +72,7 @@ fn a_rewound_stream_is_noticed_by_whoever_takes_a_lease_or_is_refused() {
 
 #[test]
 fn a_stream_that_was_silently_made_anew_stops_who_had_another() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.commit(&mut log, "a");
     leader.commit(&mut log, "b");
     let mut follower = Story::follower(2);
@@ -103,8 +94,7 @@ fn a_stream_that_was_silently_made_anew_stops_who_had_another() {
 
 #[test]
 fn a_stream_that_was_made_anew_and_read_on_is_told_by_its_history() {
-    let mut log = SimulatedLog::default();
-    let mut follower = Story::leader(1, &log);
+    let (mut log, mut follower) = led();
     follower.commit(&mut log, "a");
     follower.commit(&mut log, "b");
     log.recreate();
@@ -120,8 +110,7 @@ fn a_stream_that_was_made_anew_and_read_on_is_told_by_its_history() {
 
 #[test]
 fn an_empty_pod_does_not_go_on_where_a_purged_log_begins_anew() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.commit(&mut log, "a");
     leader.commit(&mut log, "b");
     let newest = leader.replica.position();
@@ -149,8 +138,7 @@ fn an_empty_pod_does_not_go_on_where_a_purged_log_begins_anew() {
 
 #[test]
 fn a_pod_that_has_gone_on_in_an_empty_log_stops_when_it_hears_of_what_others_have() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.commit(&mut log, "a");
     leader.commit(&mut log, "b");
     let newest = leader.replica.position();
@@ -173,8 +161,7 @@ fn a_pod_that_has_gone_on_in_an_empty_log_stops_when_it_hears_of_what_others_hav
 
 #[test]
 fn what_others_have_and_the_log_has_is_waited_for_and_stops_nobody() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.commit(&mut log, "a");
     let mut late = Story::leader(2, &log);
     leader.commit(&mut log, "b");
@@ -201,20 +188,14 @@ fn what_others_have_and_the_log_has_is_waited_for_and_stops_nobody() {
     leader.read(&log);
     late.replica
         .handle(Event::Acknowledged(leader.replica.position()));
-    let event = Event::Answered {
-        number,
-        attempt,
-        answer,
-    };
-    late.handle(&log, event);
+    late.answered(&log, (number, attempt), answer);
     assert!(is_committed(late.settled.last()));
     assert!(late.replica.term().is_some());
 }
 
 #[test]
 fn a_pod_whose_records_were_trimmed_wants_the_state_of_another() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.commit(&mut log, "a");
     let mut late = Story::follower(2);
     late.read(&log);
@@ -230,8 +211,7 @@ fn a_pod_whose_records_were_trimmed_wants_the_state_of_another() {
 
 #[test]
 fn another_record_under_the_own_number_stops_the_lane() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.commit(&mut log, "a");
     let bytes = Bytes::from_static(b"another");
     let records = vec![Stored { sequence: 1, bytes }];

@@ -3,7 +3,7 @@
 
 use super::lane;
 use super::simulated_log::{Fault, SimulatedLog};
-use super::story::{Story, commits, is_committed};
+use super::story::{Story, commits, is_committed, led};
 use crate::engine::{Halt, HistoryHash};
 use crate::{
     Answer, Effect, Event, Found, Plan, PlanNumber, PlanOutcome, Record, RecordError, Stored,
@@ -13,8 +13,7 @@ use bytes::Bytes;
 
 #[test]
 fn a_record_that_was_refused_and_stored_counts_as_stored_once() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.plan(&log, "a");
     leader.send(&mut log, Fault::RefusedAndStored);
     assert!(is_committed(leader.settled.last()));
@@ -24,8 +23,7 @@ fn a_record_that_was_refused_and_stored_counts_as_stored_once() {
 
 #[test]
 fn a_record_whose_answer_was_lost_is_not_given_up_and_not_stored_twice() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     for (commit, fault) in [("a", Fault::Unanswered), ("b", Fault::Dropped)] {
         leader.plan(&log, commit);
         leader.send(&mut log, fault);
@@ -40,8 +38,7 @@ fn a_record_whose_answer_was_lost_is_not_given_up_and_not_stored_twice() {
 
 #[test]
 fn a_lease_that_is_taken_while_a_record_is_in_flight_lets_the_lane_lead_once_it_is_settled() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.commit(&mut log, "a");
     leader.plan(&log, "b");
     let (number, attempt, append) = leader.appends.pop().unwrap();
@@ -51,12 +48,7 @@ fn a_lease_that_is_taken_while_a_record_is_in_flight_lets_the_lane_lead_once_it_
     let effects = leader.replica.handle(Event::Lease(Some(2)));
     assert_eq!(effects, [Effect::Look(1), Effect::Read]);
     let answer = Answer::Unknown;
-    let unknown = Event::Answered {
-        number,
-        attempt,
-        answer,
-    };
-    leader.handle(&log, unknown);
+    leader.answered(&log, (number, attempt), answer);
     assert_eq!(leader.replica.position().sequence, 2, "b was read");
     let found = log.look(0, 1);
     leader.handle(&log, Event::Looked { sequence: 1, found });
@@ -66,8 +58,7 @@ fn a_lease_that_is_taken_while_a_record_is_in_flight_lets_the_lane_lead_once_it_
 
 #[test]
 fn a_lone_writer_that_is_told_that_another_record_is_in_process_tries_again() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.commit(&mut log, "a");
     leader.plan(&log, "b");
     leader.send(&mut log, Fault::Busy);
@@ -79,8 +70,7 @@ fn a_lone_writer_that_is_told_that_another_record_is_in_process_tries_again() {
 
 #[test]
 fn a_plan_whose_place_another_record_took_is_dropped_and_what_was_planned_meanwhile_refused() {
-    let mut log = SimulatedLog::default();
-    let mut first = Story::leader(1, &log);
+    let (mut log, mut first) = led();
     let mut second = Story::leader(2, &log);
     first.plan(&log, "of the first");
     second.commit(&mut log, "of the second");
@@ -91,30 +81,17 @@ fn a_plan_whose_place_another_record_took_is_dropped_and_what_was_planned_meanwh
     // The first goes on; the second held the lease all the time and saw nothing.
     first.commit(&mut log, "again");
     second.read(&log);
-    let plan = Plan {
-        number: PlanNumber(9),
-        term: before,
-        clock_ms: 0,
-        commit: Bytes::from_static(b"planned before"),
-    };
-    second.handle(&log, Event::Plan(plan));
+    second.plan_in(&log, before, 9, "planned before");
     assert_eq!(second.settled.last(), Some(&PlanOutcome::NotLeading));
     assert_eq!(commits(&log), ["of the second", "again"]);
 }
 
 #[test]
 fn a_plan_is_refused_while_a_record_is_in_flight() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     let term = leader.replica.term().unwrap();
     leader.plan(&log, "a");
-    let plan = Plan {
-        number: PlanNumber(9),
-        term,
-        clock_ms: 0,
-        commit: Bytes::from_static(b"b"),
-    };
-    leader.handle(&log, Event::Plan(plan));
+    leader.plan_in(&log, term, 9, "b");
     assert_eq!(leader.settled, [PlanOutcome::NotLeading]);
     leader.send(&mut log, Fault::None);
     assert!(is_committed(leader.settled.last()));
@@ -123,27 +100,19 @@ fn a_plan_is_refused_while_a_record_is_in_flight() {
 
 #[test]
 fn a_plan_is_refused_if_the_lease_went_away_and_came_back() {
-    let log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (log, mut leader) = led();
     let term = leader.replica.term().unwrap();
     leader.handle(&log, Event::Lease(None));
     leader.handle(&log, Event::Lease(Some(2)));
     assert!(leader.replica.term().is_some());
-    let plan = Plan {
-        number: PlanNumber(1),
-        term,
-        clock_ms: 0,
-        commit: Bytes::new(),
-    };
-    leader.handle(&log, Event::Plan(plan));
+    leader.plan_in(&log, term, 1, "");
     assert_eq!(leader.settled, [PlanOutcome::NotLeading]);
     assert_eq!(leader.appends, []);
 }
 
 #[test]
 fn a_duplicate_that_is_another_writers_record_is_not_taken_for_the_own() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     let mut other = Story::leader(2, &log);
     leader.plan(&log, "mine");
     other.commit(&mut log, "theirs");
@@ -152,12 +121,7 @@ fn a_duplicate_that_is_another_writers_record_is_not_taken_for_the_own() {
         sequence: 1,
         is_duplicate: true,
     };
-    let event = Event::Answered {
-        number,
-        attempt,
-        answer,
-    };
-    leader.handle(&log, event);
+    leader.answered(&log, (number, attempt), answer);
     assert_eq!(leader.settled, [PlanOutcome::Overtaken]);
     assert_eq!(leader.commits(), [b"theirs"]);
 }
@@ -212,8 +176,7 @@ fn what_does_not_belong_to_the_lane_stops_it_before_it_is_applied() {
 
 #[test]
 fn a_look_that_nobody_could_answer_is_repeated_and_settles_nothing() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     leader.commit(&mut log, "a");
     let effects = leader.replica.handle(Event::Looked {
         sequence: 1,
@@ -225,15 +188,10 @@ fn a_look_that_nobody_could_answer_is_repeated_and_settles_nothing() {
 
 #[test]
 fn a_commit_that_is_too_large_is_refused_before_it_is_sent() {
-    let log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
-    let plan = Plan {
-        number: PlanNumber(1),
-        term: leader.replica.term().unwrap(),
-        clock_ms: 0,
-        commit: vec![0; crate::record::MAX_COMMIT_BYTES + 1].into(),
-    };
-    leader.handle(&log, Event::Plan(plan));
+    let (log, mut leader) = led();
+    let commit = vec![0_u8; crate::record::MAX_COMMIT_BYTES + 1];
+    let term = leader.replica.term().unwrap();
+    leader.plan_in(&log, term, 1, commit);
     assert_eq!(leader.settled, [PlanOutcome::TooLarge]);
     assert!(leader.replica.term().is_some());
     assert_eq!(leader.appends, []);
@@ -241,8 +199,7 @@ fn a_commit_that_is_too_large_is_refused_before_it_is_sent() {
 
 #[test]
 fn stamps_never_fall_whatever_a_clock_says() {
-    let mut log = SimulatedLog::default();
-    let mut leader = Story::leader(1, &log);
+    let (mut log, mut leader) = led();
     for clock_ms in [50, 20, 60] {
         let plan = Plan {
             number: PlanNumber(clock_ms),

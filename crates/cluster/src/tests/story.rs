@@ -3,7 +3,9 @@
 use super::simulated_log::{Fault, SimulatedLog};
 use super::{LEVELS, lane};
 use crate::engine::{Halt, Position};
-use crate::{Append, Effect, Event, Plan, PlanNumber, PlanOutcome, Record, Replica, Writer};
+use crate::{
+    Answer, Append, Effect, Event, Plan, PlanNumber, PlanOutcome, Record, Replica, Term, Writer,
+};
 use bytes::Bytes;
 
 /// A replica and what it did, over a log that answers at once, but for appends:
@@ -72,11 +74,23 @@ impl Story {
 
     pub(super) fn plan(&mut self, log: &SimulatedLog, commit: &'static str) {
         self.plans += 1;
+        let term = self.replica.term().unwrap();
+        self.plan_in(log, term, self.plans, commit);
+    }
+
+    /// A plan with a number of its own, which began in a term that may be over.
+    pub(super) fn plan_in(
+        &mut self,
+        log: &SimulatedLog,
+        term: Term,
+        number: u64,
+        commit: impl Into<Bytes>,
+    ) {
         let plan = Plan {
-            number: PlanNumber(self.plans),
-            term: self.replica.term().unwrap(),
+            number: PlanNumber(number),
+            term,
             clock_ms: 0,
-            commit: Bytes::from_static(commit.as_bytes()),
+            commit: commit.into(),
         };
         self.handle(log, Event::Plan(plan));
     }
@@ -85,6 +99,16 @@ impl Story {
     pub(super) fn send(&mut self, log: &mut SimulatedLog, fault: Fault) {
         let (number, attempt, append) = self.appends.pop().expect("something to send");
         let answer = log.append(0, &append, fault);
+        self.answered(log, (number, attempt), answer);
+    }
+
+    /// The log's answer to an attempt to append a record arrives.
+    pub(super) fn answered(
+        &mut self,
+        log: &SimulatedLog,
+        (number, attempt): (u64, u32),
+        answer: Answer,
+    ) {
         let event = Event::Answered {
             number,
             attempt,
@@ -105,6 +129,13 @@ impl Story {
 
 pub(super) fn is_committed(outcome: Option<&PlanOutcome>) -> bool {
     matches!(outcome, Some(PlanOutcome::Committed(_)))
+}
+
+/// An empty log, and who leads the lane over it.
+pub(super) fn led() -> (SimulatedLog, Story) {
+    let log = SimulatedLog::default();
+    let leader = Story::leader(1, &log);
+    (log, leader)
 }
 
 /// What the log holds of the lane.
