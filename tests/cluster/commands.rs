@@ -140,7 +140,9 @@ fn any_pod_takes_any_command_and_shows_what_its_connection_did() {
         ]));
         for replies in replies.chunks(6) {
             let inserted = Value::Array(vec![int(1), int(1), int(1)]);
-            assert_eq!(replies[..5], [OK, int(1), int(1), inserted, int(2)]);
+            let logs = || format!("{}\n{}", pods[0].0.log(), pods[1].0.log());
+            let expected = [OK, int(1), int(1), inserted, int(2)];
+            assert_eq!(replies[..5], expected, "{}", logs());
             assert!(is_error(&replies[5], "wrong number"), "{replies:?}");
         }
         // A connection sees what it has done, also with what is answered here.

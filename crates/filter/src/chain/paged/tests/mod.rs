@@ -13,7 +13,7 @@ use crate::chain::counters::Counters;
 use crate::chain::meta::{Chain, FullReason, Known, Table};
 use crate::chain::paged::planner::MAX_DUE_SPLITS;
 use crate::chain::paged::values::ValueCopies;
-use crate::chain::pages::WholePage;
+use crate::chain::pages::{Draft as _, WholePage};
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
 use crate::chain::plan::{AddMode, AddResult, PlanStats, Planner, ReplaceResult};
 use crate::cuckoo::bucket::{self, SlotWidth};
