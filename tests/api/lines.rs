@@ -32,6 +32,12 @@ async fn a_file_is_loaded_line_by_line() {
     let deleted = lines(&server, "/filters/f/items/delete", "17\n17\n").await;
     assert_eq!(deleted.text(), "true\nfalse\n");
     assert_eq!(lines(&server, "/filters/f/exists", "").await.text(), "");
+    // What some editors write before the first line is no part of it, unless in JSON.
+    let found = lines(&server, "/filters/f/exists", "\u{feff}AUTUMN-24\n").await;
+    assert_eq!(found.text(), "true\n");
+    let asked = json!({"items": ["\u{feff}AUTUMN-24"]});
+    let found = server.post("/filters/f/exists", asked).await.ok();
+    assert_eq!(found, json!({"results": [false]}));
 }
 
 #[tokio::test]

@@ -359,7 +359,10 @@ fn items_come_from_arguments_or_lines_and_absent_ones_make_exit_code_1() {
         printed(&run(&["exists", "-q", "f", "ada", "nobody"]), 1),
         ""
     );
-    assert_eq!(printed(&pipe(&["exists", "-q", "f"], b"\xff\xfe\n"), 0), "");
+    let both = pipe(&["exists", "-q", "f"], b"\xef\xbb\xbfline\n\xff\xfe\n");
+    assert_eq!(printed(&both, 0), "");
+    let utf_16 = printed(&pipe(&["exists", "-q", "f"], b"\xff\xfea\0\n\0"), 2);
+    assert!(utf_16.contains("is UTF-16"), "{utf_16}");
     printed(&run(&["exists", "-q", "other", "ada"]), 2);
 
     assert_eq!(

@@ -163,8 +163,15 @@ fn what_is_left_out_is_named_and_the_exit_code_says_so() {
         assert!(err.contains(line), "{line}: {err}");
     }
 
+    let lists = tempfile::tempdir().unwrap();
+    let utf_16 = lists.path().join("utf-16");
+    std::fs::write(&utf_16, b"\xff\xfea\0\n\0").unwrap();
     for (arguments, expected) in [
         (&["/nowhere/at/all"][..], "can't be read"),
+        (
+            &[utf_16.to_str().unwrap()],
+            "utf-16 can't be read: the list is UTF-16: convert it to UTF-8\n",
+        ),
         (&["--import-id", "a/b", "/dev/null"], "import_id"),
         (
             &["--import-id", "a", "/dev/null", "/dev/null"],

@@ -128,6 +128,7 @@ fn lines(bytes: &[u8]) {
         Ok(batch) => batch,
         Err(error) => return short(&error),
     };
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut expected = text.split(|&byte| byte == b'\n').collect::<Vec<_>>();
     // What ends with a line feed has no further line, and nothing has none.
     if expected.last().is_some_and(|last| last.is_empty()) {

@@ -1,5 +1,6 @@
 //! Items from the command line, or from lines, as batches.
 
+use crate::client::lists::without_mark;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -29,14 +30,18 @@ pub(super) fn given(items: &[OsString]) -> Option<Box<dyn Iterator<Item = io::Re
     }
 }
 
-/// The lines of a text without their ends; blank ones are left out.
+/// The lines of a text without their ends, and without a byte order mark; blank ones are
+/// left out.
 fn lines(text: impl BufRead) -> impl Iterator<Item = io::Result<Item>> {
     text.split(b'\n')
-        .map(|line| {
-            line.map(|mut line| {
-                line.pop_if(|last| *last == b'\r');
-                line
-            })
+        .enumerate()
+        .map(|(number, line)| -> io::Result<Item> {
+            let mut line = line?;
+            if number == 0 {
+                without_mark(&mut line)?;
+            }
+            line.pop_if(|last| *last == b'\r');
+            Ok(line)
         })
         .filter(|line| !line.as_ref().is_ok_and(Vec::is_empty))
 }
@@ -89,6 +94,17 @@ mod tests {
             read.unwrap(),
             [b"a".to_vec(), b" b ".to_vec(), b"last".to_vec()]
         );
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line_and_utf_16_is_refused() {
+        let read = |text: &[u8]| lines(text).collect::<io::Result<Vec<Item>>>();
+        let marked = read("\u{feff}a\n\u{feff}b\n".as_bytes()).unwrap();
+        assert_eq!(marked, [b"a".to_vec(), "\u{feff}b".as_bytes().to_vec()]);
+        for text in [b"\xff\xfea\0", b"\xfe\xff\0a"] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains("is UTF-16: convert it to UTF-8"), "{error}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Cuts what is read into chunks of whole lines.
 
+use crate::client::lists::without_mark;
 use flate2::bufread::MultiGzDecoder;
 use std::io::{self, BufRead, BufReader, Read};
 use tokio::sync::mpsc::{self, Receiver};
@@ -20,7 +21,7 @@ pub(crate) struct Chunk {
     pub(crate) first_line: u64,
     /// How many.
     pub(super) lines: u64,
-    /// As they came, but for the excess of very long ones.
+    /// As they came, but for the excess of very long ones, and a byte order mark.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -69,6 +70,9 @@ fn cut(mut reader: impl BufRead, mut each: impl FnMut(Chunk) -> bool) -> io::Res
         let mut line = (&mut reader).take(MOST_LINE_BYTES as u64);
         let read = line.read_until(b'\n', &mut chunk.bytes)?;
         if read > 0 {
+            if chunk.first_line == 1 && chunk.lines == 0 {
+                without_mark(&mut chunk.bytes)?;
+            }
             chunk.lines += 1;
             if !chunk.bytes.ends_with(b"\n") {
                 if read == MOST_LINE_BYTES {

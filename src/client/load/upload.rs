@@ -232,10 +232,18 @@ impl Upload<'_> {
             *is_read = true;
             return Ok(None);
         };
-        let chunk = Arc::new(chunk.map_err(|reason| LoadError::CutShort {
-            file: self.file.to_owned(),
-            reason,
-            import_id: self.import_id.to_owned(),
+        let is_first = kept.committed == 0 && kept.chunks.is_empty();
+        let file = || self.file.to_owned();
+        let chunk = Arc::new(chunk.map_err(|reason| match is_first {
+            true => LoadError::Unreadable {
+                file: file(),
+                reason,
+            },
+            false => LoadError::CutShort {
+                file: file(),
+                reason,
+                import_id: self.import_id.to_owned(),
+            },
         })?);
         if chunk.last_line() <= kept.committed {
             return Ok(None);

@@ -6,8 +6,8 @@
 //! not complete yet is kept between them, and no more of it than a line may
 //! have.
 
-use super::entries;
 use super::visitors::Text;
+use super::{BYTE_ORDER_MARK, entries};
 use crate::bounds::MAX_ITEM_BYTES;
 use crate::chain::params::{
     MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_LABEL_BYTES, check_label,
@@ -131,8 +131,8 @@ impl LineFeed {
 
     fn keep(&mut self, bytes: &[u8]) {
         let of_item = match self.format {
-            // One more for the carriage return.
-            LineFormat::Text => MAX_ITEM_BYTES + 1,
+            // More for a byte order mark and the carriage return.
+            LineFormat::Text => MAX_ITEM_BYTES + BYTE_ORDER_MARK.len() + 1,
             LineFormat::Json => MAX_JSON_LINE_BYTES,
         };
         let longest = match self.codec {
@@ -158,6 +158,10 @@ impl LineFeed {
     }
 
     fn end_line(&mut self, line: &[u8]) {
+        let line = match self.line {
+            1 => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
+            _ => line,
+        };
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if self.line <= self.done || line.is_empty() {
             return self.count(None);

@@ -3,7 +3,10 @@
 use super::condition::{in_body, in_query};
 use super::entries::{Column, EntryLines};
 use super::line_options::LineOptions;
-use super::{Batch, BatchKind, Encoding, OptionsIn, Refusals, decode_base64, pointer, too_long};
+use super::{
+    BYTE_ORDER_MARK, Batch, BatchKind, Encoding, OptionsIn, Refusals, decode_base64, pointer,
+    too_long,
+};
 use crate::bounds::MAX_ITEM_BYTES;
 use crate::engine::{EngineError, ItemBatch, RowPlace, ValueField, allowed_values};
 use crate::problem::{FieldPlace, HttpError, Result, excerpt};
@@ -24,6 +27,11 @@ pub(crate) fn text_batch(
     options: LineOptions,
     max_items: usize,
 ) -> Result<Batch> {
+    let begin = match text.starts_with(BYTE_ORDER_MARK) {
+        true => BYTE_ORDER_MARK.len(),
+        false => 0,
+    };
+    let text = &text.slice(begin..);
     let encoding = options.encoding;
     let mut entries = match kind {
         BatchKind::ReplaceValues => Some(EntryLines::new(&options, 2)),

@@ -66,6 +66,10 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+/// What some programs write before a text in UTF-8: no part of its first line. In JSON an
+/// item may begin with it.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Base64 in either spelling of the padding; trailing bits must be zero, so
 /// that no two texts are the same item.
 const fn tolerant_of_padding(alphabet: &alphabet::Alphabet) -> GeneralPurpose {

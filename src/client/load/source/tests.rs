@@ -62,3 +62,22 @@ fn a_line_without_end_is_cut_and_counts_as_one() {
 fn a_damaged_file_is_an_error() {
     assert!(read(&b"\x1f\x8bnonsense"[..], |_| true).is_err());
 }
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_line_and_utf_16_is_refused() {
+    let list = "\u{feff}a\n\u{feff}b\n";
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(list.as_bytes()).unwrap();
+    for bytes in [list.as_bytes(), &gzip.finish().unwrap()] {
+        let chunks = chunks_of(bytes);
+        assert_eq!(
+            (chunks[0].lines, &chunks[0].bytes[..]),
+            (2, "a\n\u{feff}b\n".as_bytes())
+        );
+    }
+    assert_eq!(chunks_of("\u{feff}".as_bytes())[0].bytes, b"\n");
+    for mark in [b"\xff\xfe", b"\xfe\xff"] {
+        let error = read(&mark[..], |_| true).unwrap_err().to_string();
+        assert!(error.contains("is UTF-16: convert it to UTF-8"), "{error}");
+    }
+}

@@ -192,3 +192,24 @@ fn a_commit_is_due_after_many_items_bytes_or_lines() {
         assert_eq!(counts.iter().sum::<u32>() as usize, lines);
     }
 }
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_line_of_a_list() {
+    let longest = "x".repeat(MAX_ITEM_BYTES);
+    let stream = format!("\u{feff}{longest}\r\n\u{feff}b\n");
+    let second = "\u{feff}b".as_bytes();
+    for length in [1_000, 1_000_000] {
+        let mut feed = LineFeed::new(LineFormat::Text, EntryCodec::Items, 1, 0);
+        let (items, bad, _) = seen(&fed(&mut feed, stream.as_bytes(), &[length]));
+        let expected = [(1, longest.as_bytes().to_vec()), (2, second.to_vec())];
+        assert_eq!(items, expected);
+        assert!(bad.is_empty());
+    }
+    // Who takes a list up begins with any line of it.
+    let mut feed = LineFeed::new(LineFormat::Text, EntryCodec::Items, 2, 0);
+    let (items, ..) = seen(&fed(&mut feed, second, &[1]));
+    assert_eq!(items, [(2, second.to_vec())]);
+    let mut feed = LineFeed::new(LineFormat::Json, EntryCodec::Items, 1, 0);
+    let (items, ..) = seen(&fed(&mut feed, "\u{feff}\"a\"".as_bytes(), &[1]));
+    assert_eq!(items, [(1, b"a".to_vec())]);
+}

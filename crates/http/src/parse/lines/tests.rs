@@ -25,6 +25,12 @@ fn lines_end_in_lf_or_crlf_and_blank_ones_are_remembered() {
         (vec![b"a".to_vec(), b"b".to_vec()], vec![1])
     );
     assert_eq!(lines(b"\n\na\xff\n"), (vec![b"a\xff".to_vec()], vec![0, 1]));
+    // A byte order mark is no part of the first line.
+    assert_eq!(lines(b"\xef\xbb\xbf"), (vec![], vec![]));
+    assert_eq!(
+        lines("\u{feff}a\n\u{feff}b".as_bytes()),
+        (vec![b"a".to_vec(), "\u{feff}b".as_bytes().to_vec()], vec![])
+    );
     assert!(
         text_batch(
             &Bytes::from_static(b"\n\n\n\n\n"),
