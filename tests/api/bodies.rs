@@ -84,6 +84,25 @@ async fn the_media_type_must_be_one_of_ours() {
         let with_curl = "with curl: -H 'content-type: application/json'";
         assert!(detail.ends_with(with_curl), "{detail}");
     }
+    for (path, media_type) in [
+        ("items", "text/plain; charset=iso-8859-1"),
+        ("items", "application/json;charset=\"UTF-16\""),
+        ("import?import_id=i", "application/x-ndjson; charset=latin1"),
+    ] {
+        let path = format!("/filters/f/{path}");
+        let answer = server.send(&path, media_type, "").await;
+        let problem = answer.problem(415, "unsupported_media_type");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("(texts are UTF-8)"), "{detail}");
+    }
+    for media_type in [
+        "text/plain; charset=utf-8",
+        "Text/Plain;format=flowed; Charset=\"UTF-8\"",
+        "text/plain; charset=us-ascii",
+    ] {
+        let answer = server.send("/filters/f/items", media_type, "a\n").await;
+        answer.ok();
+    }
     let none = server.request(Method::POST, "/filters/f/items").body("{}");
     Answer::of(none)
         .await

@@ -212,10 +212,14 @@ impl HttpError {
 
     /// A body of another media type than is taken here.
     pub(crate) fn media_type(given: Option<&str>, allowed: &'static str) -> Self {
-        HttpError::UnsupportedMediaType {
-            given: given.map_or_else(|| "not stated".to_owned(), excerpt),
-            allowed,
-        }
+        let shown = given.map_or_else(|| "not stated".to_owned(), excerpt);
+        // A charset was all that was wrong.
+        let is_charset = given.is_some_and(|it| it.contains(';'));
+        let given = match is_charset {
+            true => format!("{shown} (texts are UTF-8)"),
+            false => shown,
+        };
+        HttpError::UnsupportedMediaType { given, allowed }
     }
 
     /// An error of the engine about adding, which `also` may create the filter.
