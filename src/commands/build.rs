@@ -26,6 +26,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -70,6 +71,7 @@ impl Hashed {
 }
 
 pub(super) fn run(options: &BuildOptions) -> Result<(), Failure> {
+    keep_lists(options)?;
     let bar = bar(options)?;
     let chain = match (&options.sibling_of, options.capacity) {
         (Some(path), _) => sibling_of(path)?,
@@ -84,6 +86,26 @@ pub(super) fn run(options: &BuildOptions) -> Result<(), Failure> {
     let (chain, pages) = fill(chain, mode, &lines, &options.lists, &bar)?;
     bar.set_message("writing");
     write(&options.output, chain, &pages, || bar.finish_and_clear())
+}
+
+/// Refuses an output that is one of the lists, by whatever name: it would take its place.
+fn keep_lists(options: &BuildOptions) -> Result<(), Failure> {
+    let output = place(&options.output);
+    let is_output = |list: &Path| output.is_some() && place(list) == output;
+    match options.lists.iter().find(|it| is_output(it)) {
+        None => Ok(()),
+        Some(list) => Err(format!(
+            "{}: the output would take the place of this list: name another file with --output",
+            list.display()
+        )
+        .into()),
+    }
+}
+
+/// Where a file lies, if there is one.
+fn place(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// Writes a file as the first state of a lineage, and says what is in it.

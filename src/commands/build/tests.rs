@@ -235,6 +235,24 @@ fn what_can_be_read_once_needs_a_capacity() {
 }
 
 #[test]
+fn a_list_is_never_what_the_file_replaces() {
+    let folder = Folder::new();
+    let list = folder.list("list", "ada\n");
+    let [link, hard] = ["link", "hard"].map(|it| folder.path(it));
+    std::os::unix::fs::symlink(&list, &link).unwrap();
+    fs::hard_link(&list, &hard).unwrap();
+    for output in [&list, &link, &hard] {
+        let refused = run(&BuildOptions {
+            output: output.clone(),
+            ..of(vec![folder.list("other", "bob\n"), list.clone()])
+        });
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("list: the output would"), "{refused}");
+        assert_eq!(fs::read(&list).unwrap(), b"ada\n");
+    }
+}
+
+#[test]
 fn a_bad_line_is_named_by_its_list_and_number_and_leaves_no_file() {
     let folder = Folder::new();
     let refused = |lines: &[u8], value_bits, ndjson, wanted: &str| {
