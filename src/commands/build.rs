@@ -70,13 +70,20 @@ impl Hashed {
     }
 }
 
+/// An export that failed, most likely. For a job that runs by night the file of the day
+/// before is worth more than one that says no to everything.
+const NO_ITEMS: &str = "the lists have no items, and the filter would say no to everything: nothing is written; say --capacity if that is meant";
+
 pub(super) fn run(options: &BuildOptions) -> Result<(), Failure> {
     keep_lists(options)?;
     let bar = bar(options)?;
     let chain = match (&options.sibling_of, options.capacity) {
         (Some(path), _) => sibling_of(path)?,
         (None, Some(items)) => empty_filter(options, items)?,
-        (None, None) => empty_filter(options, count(&options.lists, &bar)?)?,
+        (None, None) => match count(&options.lists, &bar)? {
+            0 => return Err(NO_ITEMS.into()),
+            items => empty_filter(options, items)?,
+        },
     };
     let lines = Lines {
         is_json: options.ndjson,
@@ -84,8 +91,16 @@ pub(super) fn run(options: &BuildOptions) -> Result<(), Failure> {
     };
     let mode = AddMode::of(options.only_if_absent);
     let (chain, pages) = fill(chain, mode, &lines, &options.lists, &bar)?;
+    let is_empty = chain.items() == 0;
+    if is_empty && options.capacity.is_none() {
+        return Err(NO_ITEMS.into());
+    }
     bar.set_message("writing");
-    write(&options.output, chain, &pages, || bar.finish_and_clear())
+    write(&options.output, chain, &pages, || bar.finish_and_clear())?;
+    if is_empty {
+        eprintln!("cuckood: the lists have no items: the filter says no to everything");
+    }
+    Ok(())
 }
 
 /// Refuses an output that is one of the lists, by whatever name: it would take its place.

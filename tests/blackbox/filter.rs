@@ -533,6 +533,9 @@ fn a_file_is_built_restored_dumped_and_asked_with_its_key() {
     std::fs::write(&list, "ada\ngrace\n").unwrap();
     let build = ["build", &list, "--bits", "32", "-o", &built];
     let told = printed(&cuckood().args(build).output().unwrap(), 0);
+    let nothing = ["build", "/dev/null", "--capacity=10", "-o", &dumped];
+    let warned = printed(&cuckood().args(nothing).output().unwrap(), 0);
+    assert!(warned.contains("says no to everything"), "{warned}");
     printed(&run(&["restore", "copy", &built]), 0);
     let found = "true\tada\nfalse\tbob\n";
     assert_eq!(printed(&run(&["exists", "copy", "ada", "bob"]), 0), found);

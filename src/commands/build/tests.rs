@@ -235,6 +235,21 @@ fn what_can_be_read_once_needs_a_capacity() {
 }
 
 #[test]
+fn lists_without_items_need_a_capacity() {
+    let folder = Folder::new();
+    let build = |capacity| {
+        let options = BuildOptions {
+            capacity,
+            ..of(vec![folder.list("list", "\r\n\n")])
+        };
+        let built = folder.build("file", options);
+        built.map(|file| file.header().items)
+    };
+    assert!(build(None).unwrap_err().contains("say --capacity"));
+    assert_eq!(build(Some(100)), Ok(0));
+}
+
+#[test]
 fn a_list_is_never_what_the_file_replaces() {
     let folder = Folder::new();
     let list = folder.list("list", "ada\n");
