@@ -486,7 +486,10 @@ fn each_chunk(list: &Path, bar: &ProgressBar, each: impl FnMut(Chunk) -> bool) -
 fn bar(options: &BuildOptions) -> Result<ProgressBar, Failure> {
     let mut bytes = 0;
     for list in options.lists.iter().filter(|it| *it != Path::new(STANDARD)) {
-        let length = std::fs::metadata(list).map(|it| it.len());
+        let length = std::fs::metadata(list).and_then(|it| match it.is_dir() {
+            true => Err(io::ErrorKind::IsADirectory.into()),
+            false => Ok(it.len()),
+        });
         bytes += length.map_err(|error| format!("{}: {error}", list.display()))?;
     }
     let is_counted = options.capacity.is_none() && options.sibling_of.is_none();

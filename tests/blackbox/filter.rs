@@ -518,6 +518,17 @@ fn filters_expire_and_are_looked_up_dumped_and_restored() {
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(left.len(), 2, "{left:?}");
     std::fs::write(file, &before[..before.len() - 1]).unwrap();
+    let directory = folder.path().to_str().unwrap();
+    for asked in [
+        ["restore", "cut", directory],
+        ["exists", "--file", directory],
+    ] {
+        let refused = printed(&run(&asked), 2);
+        assert!(
+            refused.contains(&format!("{directory}: is a directory")),
+            "{refused}"
+        );
+    }
     printed(&run(&["restore", "cut", file]), 2);
     assert!(printed(&run(&["info", "cut"]), 2).contains("does not exist"));
 }

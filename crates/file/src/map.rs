@@ -27,9 +27,17 @@ impl Map {
     /// Maps all of a file, which must not become shorter as long as this is there.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's, or it is no regular file.
     pub fn of(file: &File) -> io::Result<Map> {
-        let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if !metadata.is_file() {
+            let why = "it is no regular file: write what it gives into one, and ask that";
+            return Err(io::Error::other(why));
+        }
+        let bytes = usize::try_from(metadata.len()).map_err(io::Error::other)?;
         if bytes == 0 {
             let at = ptr::dangling_mut();
             return Ok(Map { at, bytes });

@@ -131,6 +131,13 @@ fn what_is_no_file_of_a_filter_is_refused_with_its_name() {
             "{foreign}"
         );
     }
+    for (other, wanted) in [
+        (folder.path(), "is a directory"),
+        (Path::new("/dev/null"), "no regular file"),
+    ] {
+        let refused = refusal(other).to_string();
+        assert!(refused.contains(wanted), "{refused}");
+    }
     write(&path);
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();

@@ -66,8 +66,13 @@ pub(super) async fn restore(
         true => (Box::new(io::stdin()), None),
         false => {
             let dump = File::open(file).map_err(|error| of_file(file, error))?;
-            let bytes = dump.metadata()?.len();
-            (Box::new(dump), Some(bytes))
+            let metadata = dump.metadata()?;
+            if metadata.is_dir() {
+                // It would be read while it is sent, and the server seem not to answer.
+                let error = io::Error::from(io::ErrorKind::IsADirectory);
+                return Err(of_file(file, error));
+            }
+            (Box::new(dump), Some(metadata.len()))
         }
     };
     let pieces = iter::from_fn(move || {

@@ -304,6 +304,14 @@ fn a_bad_line_is_named_by_its_list_and_number_and_leaves_no_file() {
     refused(pair, Some(4), true, "no object with item and value");
     let missing = folder.build("file", of(vec![folder.path("missing")]));
     assert!(missing.err().unwrap().contains("missing: "));
+    for capacity in [None, Some(10)] {
+        let options = BuildOptions {
+            capacity,
+            ..of(vec![folder.path("")])
+        };
+        let directory = folder.build("file", options).err().unwrap();
+        assert!(directory.ends_with(": is a directory"), "{directory}");
+    }
     let options = BuildOptions {
         bits: Some(13),
         ..of(vec![folder.path("first")])
