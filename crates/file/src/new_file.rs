@@ -9,7 +9,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A file that is written beside its name and gets it when it is complete. It is gone
-/// if it never is. Its owner alone may read it, since it may hold a hash key.
+/// if it never is. Its owner alone may read it, since it may hold a hash key, unless
+/// others may read the one that it replaces.
 pub struct NewFile {
     out: BufWriter<File>,
     beside: PathBuf,
@@ -44,6 +45,9 @@ impl NewFile {
     /// It can't be written, or renamed.
     pub fn publish(mut self) -> io::Result<()> {
         self.out.flush()?;
+        if let Ok(replaced) = fs::metadata(&self.path) {
+            self.out.get_ref().set_permissions(replaced.permissions())?;
+        }
         self.out.get_ref().sync_all()?;
         fs::rename(&self.beside, &self.path)?;
         let parent = self.path.parent().filter(|it| !it.as_os_str().is_empty());

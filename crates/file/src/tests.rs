@@ -7,6 +7,7 @@ use cuckood_filter::cuckoo::hash::HashKey;
 use cuckood_filter::file::{FileWriter, Header};
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Writes the file of a filter that has the item `there` and nothing else.
@@ -156,4 +157,16 @@ fn a_file_that_is_not_finished_is_gone_and_changes_none() {
     drop(file);
     assert_eq!(fs::read(&path).unwrap(), b"before");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_new_file_is_its_owners_alone_and_keeps_the_mode_of_one_that_it_replaces() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("codes.cuckoo");
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    write(&path);
+    assert_eq!(mode(), 0o600);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    write(&path);
+    assert_eq!(mode(), 0o644);
 }
