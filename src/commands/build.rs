@@ -134,7 +134,7 @@ pub(super) fn write(
     let digest = file::write(output, &chain, pages)?;
     written();
     println!(
-        "{}: {} items, {:.1} percent of the slots, false-positive rate {:.1e}, SHA-256 {}",
+        "{}: {} items, {:.1} percent of the slots, false-positive rate {:.1e}, digest {}",
         output.display(),
         chain.items(),
         100.0 * chain.load(),

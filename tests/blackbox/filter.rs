@@ -553,8 +553,16 @@ fn a_file_is_built_restored_dumped_and_asked_with_its_key() {
     printed(&run(&["dump", "copy", &dumped]), 0);
     let described = printed(&run(&["describe", "--file", &dumped, "--json"]), 0);
     let described: Value = serde_json::from_str(&described).unwrap();
-    let digest = described["sha256"].as_str().unwrap();
-    assert!(told.ends_with(&format!("SHA-256 {digest}\n")), "{told}");
+    let digest = described["digest"].as_str().unwrap();
+    assert!(told.ends_with(&format!("digest {digest}\n")), "{told}");
+    printed(&run(&["create", "rated", "error_rate=0.02"]), 0);
+    for key_of_file in ["rated", "copy"] {
+        printed(&run(&["dump", key_of_file, &bare, "--without-key"]), 0);
+        let of_file = printed(&run(&["describe", "--file", &bare, "--json"]), 0);
+        let of_file: Value = serde_json::from_str(&of_file).unwrap();
+        let described = server.get_json(&format!("/filters/{key_of_file}"));
+        assert_eq!(of_file["error_rate"], described["error_rate"]);
+    }
 
     printed(&run(&["dump", "copy", "--without-key", &bare]), 0);
     let keyless = printed(&run(&["exists", "--file", &bare, "ada"]), 2);

@@ -119,10 +119,11 @@ fn describe(file: &FilterFile, json: bool, out: &mut dyn Write) -> Result<Verdic
         ("items", Some(header.items.into())),
         ("load", Some(load.into())),
         ("bytes", Some(header.parts.bytes.into())),
+        ("error_rate", header.error_rate().map(Value::from)),
         ("expected_false_positive_rate", Some(rate.into())),
         ("created_at", Some(time(header.created_ms))),
         ("changed_at", Some(time(header.version.changed_at_ms))),
-        ("sha256", Some(hex::encode(file.verify()?).into())),
+        ("digest", Some(hex::encode(file.verify()?).into())),
     ]);
     match json {
         true => description.write_json(out)?,

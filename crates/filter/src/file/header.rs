@@ -165,6 +165,12 @@ impl Header {
         self.parts.subs.first()?.0.paged()
     }
 
+    /// The error rate that the filter keeps, if it was created with one.
+    pub fn error_rate(&self) -> Option<f64> {
+        let chain = Chain::from_portable(&self.description, u64::MAX).ok()?;
+        chain.params().error_rate()
+    }
+
     /// Whether items have values, and not epochs in their place.
     pub(super) fn has_values(&self) -> bool {
         self.window.is_none() && self.paged().is_some_and(|it| it.code().value_bits() > 0)
