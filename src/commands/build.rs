@@ -161,7 +161,7 @@ fn empty_filter(options: &BuildOptions, items: u64) -> Result<Chain, Failure> {
 
 fn params(options: &BuildOptions, capacity: u64) -> Result<FilterParams, Failure> {
     let request = FilterRequest {
-        capacity: Some(capacity.max(1)),
+        capacity: Some(capacity),
         layout: Some(LayoutKind::Paged),
         error_rate: options.error_rate,
         promised_growth: Some(options.promised_growth),

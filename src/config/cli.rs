@@ -103,6 +103,7 @@ pub(super) fn each_flag(command: clap::Command, change: &dyn Fn(Arg) -> Arg) -> 
 /// return: a parser of our own must not return one of these types.
 pub(super) fn says_what_is_allowed(arg: Arg) -> Arg {
     const NUMBER: &str = "allowed are whole numbers without a sign, up to 18446744073709551615";
+    const FRACTION: &str = "it is not a number such as 0.001";
     const ADDRESS: &str = "allowed is an address with a port, such as 127.0.0.1:8080";
     let is_flag = !arg.is_positional() && arg.get_action().takes_values();
     let kind = arg.get_value_parser().type_id();
@@ -111,6 +112,8 @@ pub(super) fn says_what_is_allowed(arg: Arg) -> Arg {
         arg.value_parser(allowed::<u64>(NUMBER))
     } else if kind == TypeId::of::<usize>() {
         arg.value_parser(allowed::<usize>(NUMBER))
+    } else if kind == TypeId::of::<f64>() {
+        arg.value_parser(allowed::<f64>(FRACTION))
     } else if kind == TypeId::of::<SocketAddr>() {
         arg.value_parser(allowed::<SocketAddr>(ADDRESS))
     } else {

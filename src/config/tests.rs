@@ -135,12 +135,14 @@ fn every_flag_stands_under_a_heading_and_has_a_variable() {
 
 #[test]
 fn a_number_that_is_none_is_told_what_is_allowed() {
-    let refused = |line: [&str; 5]| {
+    let refused = |line: &[&str]| {
         let command = super::cli::each_flag(Cli::command(), &super::cli::says_what_is_allowed);
         command.try_get_matches_from(line).unwrap_err().to_string()
     };
     for copies in ["0", "2", "x"] {
-        let error = refused(["cuckood", "cluster", "found", "--copies", copies]);
+        let error = refused(&["cuckood", "cluster", "found", "--copies", copies]);
         assert!(error.contains("1, 3 or 5"), "{error}");
     }
+    let error = refused(&["cuckood", "build", "list", "--error-rate", "0,001"]);
+    assert!(error.contains("not a number such as 0.001"), "{error}");
 }

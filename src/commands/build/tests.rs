@@ -318,6 +318,15 @@ fn a_bad_line_is_named_by_its_list_and_number_and_leaves_no_file() {
     };
     let bits = folder.build("file", options).err().unwrap();
     assert!(bits.contains("fingerprint_bits is 13"), "{bits}");
+    let options = BuildOptions {
+        capacity: Some(0),
+        ..of(vec![folder.path("first")])
+    };
+    let capacity = folder.build("file", options).err().unwrap();
+    assert!(
+        capacity.contains("capacity is 0, allowed is 1 to"),
+        "{capacity}"
+    );
     let foreign = BuildOptions {
         key_of: Some(folder.path("first")),
         ..of(vec![folder.path("first")])
