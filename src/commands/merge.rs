@@ -6,7 +6,7 @@ use crate::chain::meta::Chain;
 use crate::chain::pages::WholePage;
 use crate::chain::union::{load, union};
 use crate::config::MergeOptions;
-use crate::file::FilterFile;
+use crate::file::{FileError, FilterFile, PathError};
 use std::cmp::Reverse;
 use std::path::Path;
 
@@ -33,7 +33,11 @@ pub(super) fn run(options: &MergeOptions) -> Result<(), Failure> {
 
 fn whole(path: &Path, file: &FilterFile, page: u32) -> Result<WholePage, Failure> {
     let page = file.view().whole_page(page);
-    page.map_err(|error| format!("{}: {error}", path.display()).into())
+    let of_file = |error: FileError| PathError {
+        path: path.to_owned(),
+        reason: error.into(),
+    };
+    Ok(page.map_err(of_file)?)
 }
 
 #[cfg(test)]

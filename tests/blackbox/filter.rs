@@ -529,8 +529,15 @@ fn filters_expire_and_are_looked_up_dumped_and_restored() {
             "{refused}"
         );
     }
-    printed(&run(&["restore", "cut", file]), 2);
+    let cut = printed(&run(&["restore", "cut", file]), 2);
+    assert!(cut.contains("users.dump: the copy is damaged"), "{cut}");
     assert!(printed(&run(&["info", "cut"]), 2).contains("does not exist"));
+    let mut damaged = before;
+    damaged[5_000] ^= 1;
+    std::fs::write(file, damaged).unwrap();
+    let damaged = printed(&run(&["describe", "--file", file]), 2);
+    let wanted = "users.dump: block 0 of the file is damaged; the copy";
+    assert!(damaged.contains(wanted), "{damaged}");
 }
 
 #[test]

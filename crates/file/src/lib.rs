@@ -62,8 +62,22 @@ pub enum PathReason {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// It is no file of a filter, or not one that can be used.
-    #[error(transparent)]
+    #[error("{}", advised(.0))]
     File(#[from] FileError),
+}
+
+/// What to do about a file that is not as it was written.
+const FETCH: &str = "the copy is damaged or incomplete: fetch it again";
+
+fn advised(error: &FileError) -> String {
+    match error {
+        FileError::Length { .. }
+        | FileError::Header(_)
+        | FileError::Checksums
+        | FileError::Block(_)
+        | FileError::Digest => format!("{error}; {FETCH}"),
+        other => other.to_string(),
+    }
 }
 
 /// A filter in a file. Many threads may ask it at once.
@@ -90,9 +104,12 @@ impl FilterFile {
     pub fn open_in_order(path: impl AsRef<Path>) -> Result<FilterFile, PathError> {
         let path = path.as_ref();
         let map = File::open(path).and_then(|file| Map::of(&file));
-        let view = map
-            .map_err(PathReason::from)
-            .and_then(|map| Ok(FileView::open(map)?));
+        let view = map.map_err(PathReason::from).and_then(|map| {
+            match AsRef::<[u8]>::as_ref(&map).is_empty() {
+                true => Err(io::Error::other(format!("it is empty; {FETCH}")).into()),
+                false => Ok(FileView::open(map)?),
+            }
+        });
         view.map(|view| FilterFile { view })
             .map_err(|reason| PathError {
                 path: path.to_owned(),

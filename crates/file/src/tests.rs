@@ -124,14 +124,18 @@ fn what_is_no_file_of_a_filter_is_refused_with_its_name() {
     let missing = refusal(&path);
     assert!(matches!(missing.reason, PathReason::Io(_)), "{missing}");
     assert!(missing.to_string().contains("codes.cuckoo"), "{missing}");
-    for content in ["", "a list of codes\n"] {
-        fs::write(&path, content).unwrap();
-        let foreign = refusal(&path).reason;
-        assert!(
-            matches!(foreign, PathReason::File(FileError::Foreign)),
-            "{foreign}"
-        );
-    }
+    fs::write(&path, "a list of codes\n").unwrap();
+    let foreign = refusal(&path).reason;
+    assert!(
+        matches!(foreign, PathReason::File(FileError::Foreign)),
+        "{foreign}"
+    );
+    fs::write(&path, "").unwrap();
+    let empty = refusal(&path).to_string();
+    assert!(
+        empty.contains("codes.cuckoo: it is empty; the copy"),
+        "{empty}"
+    );
     for (other, wanted) in [
         (folder.path(), "is a directory"),
         (Path::new("/dev/null"), "no regular file"),
@@ -142,7 +146,9 @@ fn what_is_no_file_of_a_filter_is_refused_with_its_name() {
     write(&path);
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
-    let cut = refusal(&path).reason;
+    let cut = refusal(&path);
+    assert!(cut.to_string().ends_with("fetch it again"), "{cut}");
+    let cut = cut.reason;
     let is_cut = matches!(cut, PathReason::File(FileError::Length { .. }));
     assert!(is_cut, "{cut}");
 }

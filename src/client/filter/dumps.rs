@@ -2,7 +2,7 @@
 
 use super::error::{FilterError, Result};
 use crate::client::remote::Remote;
-use crate::file::{NewFile, PathError};
+use crate::file::{NewFile, PathError, PathReason};
 use futures_util::stream;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Body, Method};
@@ -47,7 +47,7 @@ pub(super) async fn dump(
     written.publish().map_err(|error| of_file(file, error))
 }
 
-pub(super) fn of_file(path: &Path, error: io::Error) -> FilterError {
+pub(super) fn of_file(path: &Path, error: impl Into<PathReason>) -> FilterError {
     PathError {
         path: path.to_owned(),
         reason: error.into(),

@@ -1,7 +1,7 @@
 //! Why a command about filters failed.
 
 use crate::client::remote::RemoteError;
-use crate::file::{FileError, PathError};
+use crate::file::PathError;
 use std::io;
 
 /// What comes of a command of the client, or of a part of it.
@@ -30,12 +30,9 @@ pub enum FilterError {
     /// There are none in the file.
     #[error("the filter of the file has no values")]
     NoValues,
-    /// The file is none, or can't be read.
+    /// The file is none, can't be read or asked so, or is damaged where it was asked.
     #[error(transparent)]
     File(#[from] PathError),
-    /// The file is damaged where it was asked, or can't be asked so.
-    #[error(transparent)]
-    Damaged(#[from] FileError),
     /// What is to be an item with a value or a row is none.
     #[error("{given:?} is no entry: write {wanted}")]
     NotAnEntry {

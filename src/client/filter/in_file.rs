@@ -23,7 +23,7 @@ pub(super) fn run(path: &Path, asked: &FilterOptions, out: &mut dyn Write) -> Re
     };
     let opened = || opened(path, asked.key_file.as_deref());
     match &asked.command {
-        FilterCommand::Info { key: None } => describe(&opened()?, json, out),
+        FilterCommand::Info { key: None } => describe(path, &opened()?, json, out),
         FilterCommand::Exists {
             of,
             quiet,
@@ -38,14 +38,14 @@ pub(super) fn run(path: &Path, asked: &FilterOptions, out: &mut dyn Write) -> Re
             let exists = |item: &[u8]| file.exists_within(item, *within_seconds);
             let answer = |item: &[u8]| exists(item).map(Value::from);
             match *quiet {
-                true => ask(&of.of, &line, answer, &mut io::sink()),
-                false => ask(&of.of, &line, answer, out).map(|_| Verdict::Yes),
+                true => ask(path, &of.of, &line, answer, &mut io::sink()),
+                false => ask(path, &of.of, &line, answer, out).map(|_| Verdict::Yes),
             }
         }
         FilterCommand::Count(of) => {
             let file = opened()?;
             let count = |item: &[u8]| file.count(item).map(Value::from);
-            ask(of, &line(Work::Count), count, out)
+            ask(path, of, &line(Work::Count), count, out)
         }
         FilterCommand::Values(of) => {
             let file = opened()?;
@@ -57,7 +57,7 @@ pub(super) fn run(path: &Path, asked: &FilterOptions, out: &mut dyn Write) -> Re
                 let values = file.values(item)?;
                 Ok(values.iter().map(|it| Value::from(it.value)).collect())
             };
-            ask(of, &line(Work::Values), values, out)
+            ask(path, of, &line(Work::Values), values, out)
         }
         _ => Err(FilterError::NotOfAFile),
     }
@@ -66,19 +66,21 @@ pub(super) fn run(path: &Path, asked: &FilterOptions, out: &mut dyn Write) -> Re
 /// A file, with the key that was left out of it.
 fn opened(path: &Path, key_file: Option<&Path>) -> Result<FilterFile> {
     let file = FilterFile::open(path)?;
-    let Some(path) = key_file else {
+    let Some(key_file) = key_file else {
         return Ok(file);
     };
     let mut key = [0; 16];
-    let read = fs::read_to_string(path).and_then(|text| {
+    let read = fs::read_to_string(key_file).and_then(|text| {
         let read = hex::decode_to_slice(text.trim(), &mut key);
         read.map_err(|_| io::Error::other("a key has 32 hexadecimal digits"))
     });
-    read.map_err(|error| of_file(path, error))?;
-    Ok(file.with_key(HashKey(key))?)
+    read.map_err(|error| of_file(key_file, error))?;
+    let file = file.with_key(HashKey(key));
+    file.map_err(|error| of_file(path, error))
 }
 
 fn ask(
+    path: &Path,
     of: &Items,
     line: &Line<'_>,
     answer: impl Fn(&[u8]) -> Result<Value, FileError>,
@@ -87,7 +89,7 @@ fn ask(
     let mut verdict = Verdict::Yes;
     for batch in batches::given(&of.of_file()).ok_or(FilterError::NoItems)? {
         for item in batch? {
-            let result = answer(&item)?;
+            let result = answer(&item).map_err(|error| of_file(path, error))?;
             if line.work.is_no(&result) {
                 verdict = Verdict::No;
             }
@@ -99,7 +101,8 @@ fn ask(
 }
 
 /// Describes a file, all of which is checked for that, by the names that a server uses.
-fn describe(file: &FilterFile, json: bool, out: &mut dyn Write) -> Result<Verdict> {
+fn describe(path: &Path, file: &FilterFile, json: bool, out: &mut dyn Write) -> Result<Verdict> {
+    let digest = file.verify().map_err(|error| of_file(path, error))?;
     let header = file.header();
     let slots: u64 = header.parts.subs.iter().map(|it| it.0.slots()).sum();
     let code = header.paged().map(|it| it.code());
@@ -123,7 +126,7 @@ fn describe(file: &FilterFile, json: bool, out: &mut dyn Write) -> Result<Verdic
         ("expected_false_positive_rate", Some(rate.into())),
         ("created_at", Some(time(header.created_ms))),
         ("changed_at", Some(time(header.version.changed_at_ms))),
-        ("digest", Some(hex::encode(file.verify()?).into())),
+        ("digest", Some(hex::encode(digest).into())),
     ]);
     match json {
         true => description.write_json(out)?,
