@@ -81,7 +81,8 @@ pub enum EngineError {
     },
     /// A merge takes more memory than all of them may.
     #[error(
-        "the merge takes {bytes} bytes of memory, and a quarter of --max-buffered-bytes is less; start the server with more, or merge dumps of the filters (cuckood merge)"
+        "the merge takes {bytes} bytes of memory, and a quarter of --max-buffered-bytes is less; start the server with --max-buffered-bytes={}MiB or more, or merge dumps of the filters (cuckood merge)",
+        .bytes.saturating_mul(4).div_ceil(1 << 20)
     )]
     MergeTooLarge {
         /// Bytes that it takes.
