@@ -46,7 +46,8 @@ impl Cli {
             let first = whole[..end].trim_end().to_owned();
             flag.help(first).long_help(whole).hide_env_values(true)
         };
-        let command = Cli::command().mut_subcommand("serve", |serve| {
+        let command = Cli::command().mut_subcommand("filter", without_files);
+        let command = command.mut_subcommand("serve", |serve| {
             serve
                 .mut_args(short)
                 .after_help(
@@ -77,6 +78,18 @@ impl Cli {
             }
         }
     }
+}
+
+/// Leaves the flags for files out of the help of operations that ask a server alone. They
+/// are taken still, to say so.
+fn without_files(filter: clap::Command) -> clap::Command {
+    let flags = filter.get_arguments().cloned();
+    let flags = flags.filter(|it| ["in_file", "key_file"].contains(&it.get_id().as_str()));
+    let hidden: Vec<Arg> = flags.map(|it| it.hide(true)).collect();
+    filter.mut_subcommands(|operation| match operation.get_name() {
+        "info" | "exists" | "count" | "values" => operation,
+        _ => operation.args(hidden.clone()),
+    })
 }
 
 /// An empty variable names no server.

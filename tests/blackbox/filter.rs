@@ -666,6 +666,25 @@ fn the_server_of_all_commands_may_be_a_list_of_pods_or_a_url() {
 }
 
 #[test]
+fn the_help_of_what_a_file_answers_alone_has_the_flags_for_files() {
+    let operations =
+        "ls create info rm expire dump restore lookup add exists count delete replace values";
+    for operation in operations.split(' ') {
+        let help = filter(1, &[operation, "--help"]).output().unwrap();
+        let help = printed(&help, 0);
+        let has_file = ["info", "exists", "count", "values"].contains(&operation);
+        for flag in ["--file <", "--key-file <"] {
+            assert_eq!(help.contains(flag), has_file, "{operation}: {help}");
+        }
+    }
+    // Wherever they stand, others say that they need a server.
+    for refused in [["--file=x", "rm", "k"], ["rm", "--file=x", "k"]] {
+        let refused = printed(&filter(1, &refused).output().unwrap(), 2);
+        assert!(refused.contains("a file answers exists"), "{refused}");
+    }
+}
+
+#[test]
 fn the_short_help_of_serve_fits_on_a_screen_and_the_long_one_has_every_flag() {
     let help = |flag: &str| {
         let mut asking = cuckood();
