@@ -95,6 +95,32 @@ fn files_are_loaded_once_however_often_they_are_given() {
 }
 
 #[test]
+fn an_import_id_of_a_longer_list_is_refused_for_a_shorter_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &[]);
+    server.create_filter("f", &json!({"capacity": 1_000}));
+    let list = folder.path().join("list");
+    let load = |lines: &str| {
+        std::fs::write(&list, lines).unwrap();
+        let arguments = ["--import-id", "daily", list.to_str().unwrap()];
+        load(server.port(), &arguments).output().unwrap()
+    };
+    assert!(load("a\nb\nc").status.success());
+    for shorter in ["d\n", ""] {
+        let output = load(shorter);
+        assert_eq!(output.status.code(), Some(1));
+        let (_, err) = said(&output);
+        let lines = shorter.len() / 2;
+        let wanted = format!("list has {lines} lines, and 3 are committed under the --import-id");
+        assert!(err.contains(&wanted), "{err}");
+    }
+    // As long or longer, it is the same one.
+    assert!(load("a\nb\nc").status.success());
+    assert!(load("a\nb\nc\nd\n").status.success());
+    assert_eq!(server.items("f"), 4);
+}
+
+#[test]
 fn rows_are_loaded_in_the_order_of_the_attributes_or_as_json() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data"), &[]);

@@ -39,6 +39,20 @@ pub enum LoadError {
         /// The import's name.
         import_id: String,
     },
+    /// What was committed under the name is not of this list.
+    #[error(
+        "{file} has {lines} lines, and {committed} are committed under the --import-id {import_id}: it belongs to another list, or to one that was longer; load this one with an id of its own"
+    )]
+    OtherList {
+        /// The file.
+        file: String,
+        /// Its lines.
+        lines: u64,
+        /// Lines that are in.
+        committed: u64,
+        /// The import's name.
+        import_id: String,
+    },
     /// The server refused.
     #[error("{file}: the server refused it ({status}): {detail}")]
     Refused {

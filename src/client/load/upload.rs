@@ -73,6 +73,8 @@ pub(super) struct Upload<'a> {
 struct Kept {
     chunks: VecDeque<Arc<Chunk>>,
     bytes: usize,
+    /// Lines that were read.
+    read: u64,
     /// Lines that are committed.
     committed: u64,
     /// The same before anything was sent.
@@ -230,7 +232,16 @@ impl Upload<'_> {
     ) -> Result<Option<Arc<Chunk>>, LoadError> {
         let Some(chunk) = chunk else {
             *is_read = true;
-            return Ok(None);
+            let committed = kept.before.unwrap_or_default();
+            return match kept.read < committed {
+                false => Ok(None),
+                true => Err(LoadError::OtherList {
+                    file: self.file.to_owned(),
+                    lines: kept.read,
+                    committed,
+                    import_id: self.import_id.to_owned(),
+                }),
+            };
         };
         let is_first = kept.committed == 0 && kept.chunks.is_empty();
         let file = || self.file.to_owned();
@@ -245,6 +256,7 @@ impl Upload<'_> {
                 import_id: self.import_id.to_owned(),
             },
         })?);
+        kept.read = chunk.last_line();
         if chunk.last_line() <= kept.committed {
             return Ok(None);
         }
