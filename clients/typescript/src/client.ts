@@ -4,6 +4,7 @@ import { Filter, type ExistsOptions } from "./filter.js";
 import type {
   BackupBody, BackupListBody, ClusterBody, FilterFields, FilterLineBody, FilterListBody, FoundBody, PreviewBody,
 } from "./models/types.gen.js";
+import { CALL, EXISTS, known } from "./options.js";
 import { Pods } from "./pods.js";
 import { backoff } from "./retry.js";
 import { type CallOptions, type Retry, Transport, path } from "./transport.js";
@@ -46,11 +47,11 @@ export interface ClientOptions {
   onRetry?: (retry: Retry) => void;
 }
 
-// A misspelled option would be a silent default.
-const OPTIONS = new Set([
-  "url", "apiKey", "timeoutSeconds", "patienceSeconds", "maxInFlight", "coalesceChanges", "consistency", "limits", "headers",
-  "fetch", "onRetry",
-]);
+const OPTIONS = {
+  url: 0, apiKey: 0, timeoutSeconds: 0, patienceSeconds: 0, maxInFlight: 0, coalesceChanges: 0, consistency: 0, limits: 0,
+  headers: 0, fetch: 0, onRetry: 0,
+};
+const LOOKUP = { filters: 0, prefix: 0, first: 0, ...EXISTS };
 
 /**
  * A cuckood server, or a cluster of them.
@@ -110,8 +111,9 @@ export class Client {
 
   /** All filters whose keys start with `prefix`, in byte order; one request for `page` of them. */
   async *filters(
-    prefix = "", { page = 1000, ...options }: { page?: number } & CallOptions = {},
+    prefix = "", options: { page?: number } & CallOptions = {},
   ): AsyncGenerator<FilterLineBody, void> {
+    const { page = 1000 } = known("filters", options, { page: 0, ...CALL });
     const query: Record<string, string> = { prefix, limit: String(page) };
     for (;;) {
       const listed = await this.#transport.ask<FilterListBody>("/filters", options, query);
@@ -123,7 +125,7 @@ export class Client {
 
   /** What a filter with these parameters would be; nothing is created. */
   async preview(fields: FilterFields, options: CallOptions = {}): Promise<PreviewBody> {
-    return this.#transport.askWith("/preview", fields, options);
+    return this.#transport.askWith("/preview", fields, known("preview", options, CALL));
   }
 
   /**
@@ -136,7 +138,7 @@ export class Client {
     items: Many<Item>,
     ask: ({ filters: string[] } | { prefix: string }) & { first?: boolean } & ExistsOptions,
   ): Promise<FoundBody> {
-    const { withinSeconds, signal, ...asked } = ask;
+    const { withinSeconds, signal, ...asked } = known("lookup", ask, LOOKUP);
     const fields = { ...asked, ...(withinSeconds !== undefined && { within_seconds: withinSeconds }) };
     const answers = await this.#transport.askBatch<FoundBody>({ at: "/lookup", fields }, items, { signal });
     return {
@@ -147,6 +149,7 @@ export class Client {
 
   /** Whether the server takes requests now. Asks once. */
   async isReady(options: CallOptions = {}): Promise<boolean> {
+    known("isReady", options, CALL);
     try {
       return await this.#transport.isWell("/readyz", options.signal);
     } catch {
@@ -157,27 +160,28 @@ export class Client {
 
   /** The lanes and pods of the cluster, as far as the asked pod knows. */
   async cluster(options: CallOptions = {}): Promise<ClusterBody> {
-    return this.#transport.ask("/cluster", options);
+    return this.#transport.ask("/cluster", known("cluster", options, CALL));
   }
 
   /** The backups, newest first. */
   async backups(options: CallOptions = {}): Promise<BackupListBody> {
-    return this.#transport.ask("/admin/backups", options);
+    return this.#transport.ask("/admin/backups", known("backups", options, CALL));
   }
 
   /** Starts a backup. Throws `ProblemError` `backup_running` if one is running. */
   async createBackup(options: CallOptions = {}): Promise<BackupBody> {
-    return this.#transport.send({ method: "POST", path: "/admin/backups", repeatable: false, signal: options.signal });
+    const { signal } = known("createBackup", options, CALL);
+    return this.#transport.send({ method: "POST", path: "/admin/backups", repeatable: false, signal });
   }
 
   /** The state of a backup. */
   async backup(id: string, options: CallOptions = {}): Promise<BackupBody> {
-    return this.#transport.ask(path("admin", "backups", id, "status"), options);
+    return this.#transport.ask(path("admin", "backups", id, "status"), known("backup", options, CALL));
   }
 
   /** A complete backup, a tar archive. */
   async downloadBackup(id: string, options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
-    return this.#transport.download(path("admin", "backups", id), {}, options);
+    return this.#transport.download(path("admin", "backups", id), {}, known("downloadBackup", options, CALL));
   }
 }
 
@@ -192,11 +196,8 @@ function asOptions(server: string | URL | readonly string[] | ClientOptions | un
 }
 
 function checked(options: ClientOptions): ClientOptions {
-  for (const [name, value] of Object.entries(options)) {
-    if (!OPTIONS.has(name)) throw new TypeError(`${name} is no option of Client: it knows ${[...OPTIONS].join(", ")}`);
-    if (name === "url" && (value === undefined || value.length === 0)) {
-      throw new TypeError("url is empty: give the address of the server, or leave it out to use CUCKOOD_SERVER");
-    }
+  if ("url" in known("Client", options, OPTIONS) && (options.url === undefined || options.url.length === 0)) {
+    throw new TypeError("url is empty: give the address of the server, or leave it out to use CUCKOOD_SERVER");
   }
   const { timeoutSeconds = 30, patienceSeconds = 60, maxInFlight = 64 } = options;
   if (!(timeoutSeconds > 0 && timeoutSeconds < Infinity)) throw new RangeError("timeoutSeconds is a number above 0");

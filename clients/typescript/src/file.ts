@@ -2,6 +2,7 @@
 import { type Item, type Many, line, several } from "./batches.js";
 import { FilterFileError } from "./errors.js";
 import { HASH, Sha256, crc32, hex, mix, murmur64a, siphash13, upper } from "./hashes.js";
+import { known } from "./options.js";
 
 const BLOCK = 4096;
 const FIXED = 256;
@@ -24,6 +25,7 @@ const CLASSIC = 1, PAGED = 2;
 /** Slots in 8 bytes, by the bits of a slot. */
 const SLOTS: Readonly<Record<number, number>> = { 12: 5, 16: 4, 21: 3, 32: 2 };
 
+const ASKED = { withinSeconds: 0, nowMs: 0 };
 const TEXT = new TextEncoder();
 
 /** What a file says of its filter. */
@@ -134,7 +136,8 @@ export class FilterFile {
   readonly #buffer = new Uint8Array(1024);
 
   /** `key`: the 16 bytes of the hash key, of a file that it was left out of. */
-  constructor(file: ArrayBuffer | Uint8Array, { key }: { key?: Uint8Array | undefined } = {}) {
+  constructor(file: ArrayBuffer | Uint8Array, options: { key?: Uint8Array | undefined } = {}) {
+    const { key } = known("FilterFile", options, { key: 0 });
     // Of a Buffer of Node `slice` is no copy.
     const bytes = (this.#bytes =
       file instanceof Uint8Array ? new Uint8Array(file.buffer, file.byteOffset, file.byteLength) : new Uint8Array(file));
@@ -311,17 +314,18 @@ export class FilterFile {
 
   /** Whether the item is found. False is certain; true can be a false positive. */
   exists(item: Item, options: FileOptions = {}): boolean {
-    return this.#exists(item, this.#since(options));
+    return this.#exists(item, this.#since(known("exists", options, ASKED)));
   }
 
   /** The same of many items, in their order. */
   existsMany(items: Many<Item>, options: FileOptions = {}): boolean[] {
-    const since = this.#since(options);
+    const since = this.#since(known("existsMany", options, ASKED));
     return several(items).map((item) => this.#exists(item, since));
   }
 
   /** Copies of the item: never too low, too high as often as a false positive occurs. */
   count(item: Item, options: Pick<FileOptions, "nowMs"> = {}): number {
+    known("count", options, { nowMs: 0 });
     if ((this.#features & WINDOW) !== 0) return Number(this.exists(item, options));
     let copies = 0;
     if (this.#layout === CLASSIC) {
@@ -337,6 +341,7 @@ export class FilterFile {
 
   /** The same of many items, in their order. */
   countMany(items: Many<Item>, options: Pick<FileOptions, "nowMs"> = {}): number[] {
+    known("countMany", options, { nowMs: 0 });
     return several(items).map((item) => this.count(item, options));
   }
 

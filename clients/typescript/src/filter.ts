@@ -6,10 +6,12 @@ import type {
   AddedBody, CompactionBegunBody, CompactionBody, CountsBody, FilterBody, FilterFields, FlagsBody, ImportBody,
   LocatedBody, ReplacedBody, ValueListsBody,
 } from "./models/types.gen.js";
+import { ADD, CALL, CHANGE, DUMP, WHERE, known } from "./options.js";
 import { type ImportSource, Lines, linesOfFile } from "./sources.js";
 import type { Changed } from "./synced.js";
 import { type Batch, type Bytes, type CallOptions, type ChangeOptions, type Transport, path } from "./transport.js";
 
+const IMPORT = { importId: 0, onlyIfAbsent: 0, create: 0, allowPartial: 0, onProgress: 0, ...CALL };
 const CHUNK = { lines: 50_000, bytes: 4 << 20, seconds: 5 };
 
 /** What became of an item that was to be added. */
@@ -86,19 +88,20 @@ export class Filter {
    * others, and with `onlyNew` `FilterExists` if it exists at all.
    */
   async create(fields: FilterFields = {}, options: ChangeOptions & { onlyNew?: boolean } = {}): Promise<FilterBody> {
+    known("create", options, { onlyNew: 0, ...CHANGE });
     const headers: Record<string, string> = options.onlyNew ? { "if-none-match": "*" } : {};
     return this.#transport.change("PUT", this.#path, fields, options, headers);
   }
 
   /** Its parameters, how full it is, its false-positive rate. */
   async info(options: CallOptions = {}): Promise<FilterBody> {
-    return this.#transport.ask(this.#path, options);
+    return this.#transport.ask(this.#path, known("info", options, CALL));
   }
 
   /** Whether there is the filter itself. */
   async isThere(options: CallOptions = {}): Promise<boolean> {
     try {
-      await this.info(options);
+      await this.info(known("isThere", options, CALL));
       return true;
     } catch (error) {
       if (error instanceof FilterNotFound) return false;
@@ -108,17 +111,17 @@ export class Filter {
 
   /** Lets the filter expire so many seconds from now; null: never. */
   async expireAfter(seconds: number | null, options: ChangeOptions = {}): Promise<FilterBody> {
-    return this.#transport.change("PATCH", this.#path, { ttl_seconds: seconds }, options);
+    return this.#transport.change("PATCH", this.#path, { ttl_seconds: seconds }, known("expireAfter", options, CHANGE));
   }
 
   /** Deletes the whole filter. */
   async drop(options: ChangeOptions = {}): Promise<void> {
-    return this.#transport.change("DELETE", this.#path, undefined, options);
+    return this.#transport.change("DELETE", this.#path, undefined, known("drop", options, CHANGE));
   }
 
   /** Adds an item, as `addMany`. Look at the result: a full filter answers `full`. */
   async add(item: Item, options: AddOptions = {}): Promise<AddResult> {
-    return (await this.#transport.changeOne(this.#adding(options), item, options)) as AddResult;
+    return (await this.#transport.changeOne(this.#adding(known("add", options, ADD)), item, options)) as AddResult;
   }
 
   /**
@@ -132,7 +135,7 @@ export class Filter {
    * not at all; an error's `completed` has the results of those before it.
    */
   async addMany(items: Many<Item>, options: AddOptions = {}): Promise<Added> {
-    return added(await this.#transport.changeBatch<Added>(this.#adding(options), items, options));
+    return added(await this.#transport.changeBatch<Added>(this.#adding(known("addMany", options, ADD)), items, options));
   }
 
   #adding({ onlyIfAbsent = false, create }: AddOptions): Batch {
@@ -144,11 +147,12 @@ export class Filter {
    * positive. Items that are asked for one by one at the same time go as batches.
    */
   async exists(item: Item, options: WhereOptions = {}): Promise<boolean> {
-    return (await this.#transport.askOne(this.#asking(options), item, options)) as boolean;
+    return (await this.#transport.askOne(this.#asking(known("exists", options, WHERE)), item, options)) as boolean;
   }
 
   /** The same of many items, in their order. */
   async existsMany(items: Many<Item>, options: WhereOptions = {}): Promise<boolean[]> {
+    known("existsMany", options, WHERE);
     return joined(await this.#transport.askBatch<FlagsBody>(this.#asking(options), items, options));
   }
 
@@ -161,17 +165,17 @@ export class Filter {
 
   /** Copies of the item: never too low, too high as often as a false positive occurs. */
   async count(item: Item, options: CallOptions = {}): Promise<number> {
-    return (await this.#transport.askOne(this.#batch("count"), item, options)) as number;
+    return (await this.#transport.askOne(this.#batch("count"), item, known("count", options, CALL))) as number;
   }
 
   /** The same of many items, in their order. */
   async countMany(items: Many<Item>, options: CallOptions = {}): Promise<number[]> {
-    return joined(await this.#transport.askBatch<CountsBody>(this.#batch("count"), items, options));
+    return joined(await this.#transport.askBatch<CountsBody>(this.#batch("count"), items, known("countMany", options, CALL)));
   }
 
   /** Deletes one copy of the item, as `deleteMany`. */
   async delete(item: Item, options: ChangeOptions = {}): Promise<boolean> {
-    return (await this.#transport.changeOne(this.#batch("items/delete"), item, options)) as boolean;
+    return (await this.#transport.changeOne(this.#batch("items/delete"), item, known("delete", options, CHANGE))) as boolean;
   }
 
   /**
@@ -181,6 +185,7 @@ export class Filter {
    * one that was. Batches are split as in `addMany`.
    */
   async deleteMany(items: Many<Item>, options: ChangeOptions = {}): Promise<boolean[]> {
+    known("deleteMany", options, CHANGE);
     return joined(await this.#transport.changeBatch<FlagsBody>(this.#batch("items/delete"), items, options));
   }
 
@@ -189,6 +194,7 @@ export class Filter {
    * row, in one with `attributes`; results as of `addMany`.
    */
   async addValues(entries: Many<Entry>, options: AddOptions = {}): Promise<Added> {
+    known("addValues", options, ADD);
     const batch = this.#batch("values", { only_if_absent: options.onlyIfAbsent ?? false }, "entries");
     const all = several(entries);
     const add = (): Promise<Added[]> => this.#transport.changeBatch<Added>(batch, all, options);
@@ -212,11 +218,12 @@ export class Filter {
 
   /** The values of the item, ascending. None is missing; a value of another item can be among them. */
   async values(item: Item, options: CallOptions = {}): Promise<number[]> {
-    return (await this.#transport.askOne(this.#batch("values/query"), item, options)) as number[];
+    return (await this.#transport.askOne(this.#batch("values/query"), item, known("values", options, CALL))) as number[];
   }
 
   /** The same of many items, in their order. */
   async valuesMany(items: Many<Item>, options: CallOptions = {}): Promise<number[][]> {
+    known("valuesMany", options, CALL);
     const answers = await this.#transport.askBatch<ValueListsBody>(this.#batch("values/query"), items, options);
     return joined(answers) as number[][];
   }
@@ -226,11 +233,13 @@ export class Filter {
    * hashed one its bits. None is missing; a row of another item can be among them.
    */
   async rows(item: Item, options: CallOptions = {}): Promise<Record<string, string | number>[]> {
+    known("rows", options, CALL);
     return (await this.#transport.askOne(this.#batch("values/query"), item, options)) as Record<string, string | number>[];
   }
 
   /** The same of many items, in their order. */
   async rowsMany(items: Many<Item>, options: CallOptions = {}): Promise<Record<string, string | number>[][]> {
+    known("rowsMany", options, CALL);
     const answers = await this.#transport.askBatch<ValueListsBody>(this.#batch("values/query"), items, options);
     return joined(answers) as Record<string, string | number>[][];
   }
@@ -241,24 +250,27 @@ export class Filter {
    * was added.
    */
   async replaceValues(entries: Many<Replacement>, options: ChangeOptions = {}): Promise<ReplaceResult[]> {
+    known("replaceValues", options, CHANGE);
     const batch = this.#batch("values/replace", {}, "entries");
     return joined(await this.#transport.changeBatch<ReplacedBody>(batch, entries, options)) as ReplaceResult[];
   }
 
   /** Whether the item has the value. False is certain. */
   async hasValue(item: Item, value: number, options: CallOptions = {}): Promise<boolean> {
+    known("hasValue", options, CALL);
     return (await this.#transport.askOne(this.#batch("exists", {}, "entries"), { item, value }, options)) as boolean;
   }
 
   /** The same of many items with a value, or row, each, in their order. */
   async hasValues(entries: Many<Entry>, options: CallOptions = {}): Promise<boolean[]> {
+    known("hasValues", options, CALL);
     return joined(await this.#transport.askBatch<FlagsBody>(this.#batch("exists", {}, "entries"), entries, options));
   }
 
   /** Deletes one copy of each entry; whether there was one, in their order. Delete only what was added. */
   async deleteValues(entries: Many<Entry>, options: ChangeOptions = {}): Promise<boolean[]> {
     const batch = this.#batch("values/delete", {}, "entries");
-    return joined(await this.#transport.changeBatch<FlagsBody>(batch, entries, options));
+    return joined(await this.#transport.changeBatch<FlagsBody>(batch, entries, known("deleteValues", options, CHANGE)));
   }
 
   /**
@@ -271,7 +283,7 @@ export class Filter {
    * week.
    */
   async importItems(source: ImportSource, options: ImportOptions = {}): Promise<ImportBody> {
-    options.signal?.throwIfAborted();
+    known("importItems", options, IMPORT).signal?.throwIfAborted();
     // Before anything is awaited: some sources do not wait.
     return this.#importAll(new Lines(source), options);
   }
@@ -283,7 +295,7 @@ export class Filter {
    * tab and the value after each item.
    */
   async importFile(file: string | URL, options: ImportOptions = {}): Promise<ImportBody> {
-    options.signal?.throwIfAborted();
+    known("importFile", options, IMPORT).signal?.throwIfAborted();
     return this.#importAll(await linesOfFile(file), options);
   }
 
@@ -308,8 +320,8 @@ export class Filter {
   async #import(lines: Lines, options: ImportOptions): Promise<ImportBody> {
     const { signal, create, importId = randomUUID() } = options;
     signal?.throwIfAborted();
-    if (create !== undefined && !(await this.isThere(options))) await this.#createIfMissing(create, signal);
-    let report = await this.#progress(importId, options);
+    if (create !== undefined && !(await this.isThere({ signal }))) await this.#createIfMissing(create, signal);
+    let report = await this.#progress(importId, { signal });
     let sent = report?.committed_lines ?? 0;
     const request = {
       method: "POST", path: `${this.#path}/import`, signal,
@@ -335,7 +347,7 @@ export class Filter {
 
   /** How far an import is. Throws `ImportNotFound`. */
   async importProgress(importId: string, options: CallOptions = {}): Promise<ImportBody> {
-    return this.#transport.ask(`${this.#path}${path("imports", importId)}`, options);
+    return this.#transport.ask(`${this.#path}${path("imports", importId)}`, known("importProgress", options, CALL));
   }
 
   async #progress(importId: string, options: CallOptions): Promise<ImportBody | undefined> {
@@ -352,27 +364,27 @@ export class Filter {
    * siblings, created with `sibling_of`; else the code is `not_siblings`.
    */
   async merge(others: readonly string[], options: ChangeOptions = {}): Promise<FilterBody> {
-    return this.#transport.change("POST", `${this.#path}/merge`, { from: others }, options);
+    return this.#transport.change("POST", `${this.#path}/merge`, { from: others }, known("merge", options, CHANGE));
   }
 
   /** Starts to remove the newest sub-filters, after many deletes. */
   async compact(options: ChangeOptions = {}): Promise<CompactionBegunBody> {
-    return this.#transport.change("POST", `${this.#path}/compact`, undefined, options);
+    return this.#transport.change("POST", `${this.#path}/compact`, undefined, known("compact", options, CHANGE));
   }
 
   /** The state of the compaction. */
   async compaction(options: CallOptions = {}): Promise<CompactionBody> {
-    return this.#transport.ask(`${this.#path}/compaction`, options);
+    return this.#transport.ask(`${this.#path}/compaction`, known("compaction", options, CALL));
   }
 
   /** The slots in which the item may lie. */
   async locate(item: string | number | bigint, options: CallOptions = {}): Promise<LocatedBody> {
-    return this.#transport.ask(`${this.#path}/locate`, options, { item: String(item) });
+    return this.#transport.ask(`${this.#path}/locate`, known("locate", options, CALL), { item: String(item) });
   }
 
   /** A consistent copy of the filter. Its end is reached only if the copy is whole. */
   async dump(options: DumpOptions = {}): Promise<ReadableStream<Uint8Array>> {
-    return this.#transport.download(`${this.#path}/dump`, ofDump(options), options);
+    return this.#transport.download(`${this.#path}/dump`, ofDump(known("dump", options, DUMP)), options);
   }
 
   /**
@@ -380,7 +392,7 @@ export class Filter {
    * `SyncedFilter` uses it. With an `ETag` the server is asked once, without patience.
    */
   async dumpUnless(etag: string | undefined, options: DumpOptions = {}): Promise<Changed | undefined> {
-    return this.#transport.downloadUnless(etag, `${this.#path}/dump`, ofDump(options), options);
+    return this.#transport.downloadUnless(etag, `${this.#path}/dump`, ofDump(known("dumpUnless", options, DUMP)), options);
   }
 
   /**
@@ -388,6 +400,7 @@ export class Filter {
    * sent again if no answer arrives: ask `info()` what is there then.
    */
   async restore(dump: Bytes, options: { replace?: boolean } & CallOptions = {}): Promise<FilterBody> {
+    known("restore", options, { replace: 0, ...CALL });
     return this.#transport.upload(`${this.#path}/dump`, options.replace ? { replace: "true" } : {}, dump, options);
   }
 

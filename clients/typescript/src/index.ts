@@ -14,8 +14,8 @@ export type {
 } from "./models/types.gen.js";
 export { keptAt } from "./kept.js";
 export {
-  type Changed, FileAt, type FileAtOptions, type FileSource, type FileStore, SyncedFilter, type SyncedExistsOptions,
-  type SyncedOptions,
+  type Changed, FileAt, type FileAtOptions, type FileSource, type FileStore, SyncedFilter, type SyncedConfirmOptions,
+  type SyncedExistsOptions, type SyncedOptions,
 } from "./synced.js";
 export type { ImportItem, ImportSource } from "./sources.js";
 export type { Bytes, CallOptions, ChangeOptions, Retry } from "./transport.js";

@@ -3,6 +3,7 @@ import { type Item, type Many, several } from "./batches.js";
 import { either, onAbort, within } from "./calls.js";
 import { CuckoodError, FilterFileError, NoAnswerError, ProblemError } from "./errors.js";
 import { FilterFile, checkKind, toldBytes } from "./file.js";
+import { DUMP, EXISTS, known } from "./options.js";
 import { problemOf } from "./problem.js";
 
 /** A file, and how its source names the state that it is of. */
@@ -16,7 +17,7 @@ export interface FileSource {
   /** A file, unless the filter still has this `ETag`; with `withoutKey` one that the key of its hash is left out of. */
   dumpUnless(etag: string | undefined, options: { signal: AbortSignal; withoutKey?: boolean }): Promise<Changed | undefined>;
   /** Asks the server itself. */
-  existsMany?(items: Many<Item>, options: { withinSeconds?: number }): Promise<boolean[]>;
+  existsMany?(items: Many<Item>, options: SyncedConfirmOptions): Promise<boolean[]>;
 }
 
 /** The file of an answer; undefined: the source still has that of this `ETag`. */
@@ -67,6 +68,15 @@ export interface SyncedExistsOptions {
   withinSeconds?: number;
 }
 
+/** Of questions that the server may be asked. */
+export interface SyncedConfirmOptions extends SyncedExistsOptions {
+  /** Ends the call early. */
+  signal?: AbortSignal;
+}
+
+const OPTIONS = { store: 0, everySeconds: 0, jitter: 0, maxAgeSeconds: 0, downloadTimeoutSeconds: 0, key: 0, onError: 0 };
+const OF_FILE_AT = { headers: 0, timeoutSeconds: 0, fetch: 0 };
+const ASKED = { withinSeconds: 0 };
 // Seconds after a download that failed within which the next begins; longer after each that
 // follows.
 const AGAIN = 5;
@@ -99,6 +109,7 @@ export class SyncedFilter {
 
   /** What is kept is used at once; without it the first download is waited for. */
   static async open(source: FileSource, options: SyncedOptions = {}): Promise<SyncedFilter> {
+    known("SyncedFilter.open", options, OPTIONS);
     const { everySeconds = 60, jitter = 0.1, maxAgeSeconds = Infinity, downloadTimeoutSeconds = Infinity } = options;
     for (const [name, seconds] of Object.entries({ everySeconds, maxAgeSeconds, downloadTimeoutSeconds })) {
       if (!(seconds > 0)) throw new RangeError(`${name} is ${seconds}: a number above 0 is allowed`);
@@ -147,17 +158,18 @@ export class SyncedFilter {
    * `maxAgeSeconds`. A "no" is certain for what was added before the file was made.
    */
   exists(item: Item, options: SyncedExistsOptions = {}): boolean | undefined {
-    return this.#told(this.file.exists(item, options));
+    return this.#told(this.file.exists(item, known("exists", options, ASKED)));
   }
 
   /** The same of many items, in their order. */
   existsMany(items: Many<Item>, options: SyncedExistsOptions = {}): (boolean | undefined)[] {
-    return this.file.existsMany(items, options).map((it) => this.#told(it));
+    return this.file.existsMany(items, known("existsMany", options, ASKED)).map((it) => this.#told(it));
   }
 
   /** The same, where each "yes" is asked of the server, which may have forgotten the item since. */
-  async existsManyConfirmed(items: Many<Item>, options: SyncedExistsOptions = {}): Promise<(boolean | undefined)[]> {
-    const asked = several(items), answers = this.existsMany(asked, options);
+  async existsManyConfirmed(items: Many<Item>, options: SyncedConfirmOptions = {}): Promise<(boolean | undefined)[]> {
+    const { signal: _, ...ofFile } = known("existsManyConfirmed", options, EXISTS);
+    const asked = several(items), answers = this.existsMany(asked, ofFile);
     const again = asked.filter((_, at) => answers[at] === true);
     if (again.length === 0) return answers;
     if (this.#source.existsMany === undefined) throw new TypeError("a FileAt has no server to ask: open it with a Filter");
@@ -167,8 +179,8 @@ export class SyncedFilter {
   }
 
   /** The same of one item. */
-  async existsConfirmed(item: Item, options: SyncedExistsOptions = {}): Promise<boolean | undefined> {
-    return (await this.existsManyConfirmed([item], options))[0];
+  async existsConfirmed(item: Item, options: SyncedConfirmOptions = {}): Promise<boolean | undefined> {
+    return (await this.existsManyConfirmed([item], known("existsConfirmed", options, EXISTS)))[0];
   }
 
   /** Asks the server now; whether there was a new file. */
@@ -374,10 +386,13 @@ export class FileAt implements FileSource {
 
   constructor(url: string | URL, options: FileAtOptions = {}) {
     this.#url = String(url);
-    this.#options = options;
+    this.#options = known("FileAt", options, OF_FILE_AT);
   }
 
-  async dumpUnless(etag: string | undefined, { signal }: { signal: AbortSignal }): Promise<Changed | undefined> {
+  async dumpUnless(
+    etag: string | undefined, options: { signal: AbortSignal; withoutKey?: boolean },
+  ): Promise<Changed | undefined> {
+    const { signal } = known("dumpUnless", options, DUMP);
     const { headers, timeoutSeconds = 30, fetch: ask = fetch } = this.#options;
     const asked = { ...headers, ...(etag && { "if-none-match": etag }) };
     try {

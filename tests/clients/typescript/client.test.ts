@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  Client, CuckoodError, type Filter, FilterDiffers, FilterExists, FilterNotFound, Forbidden, ImportNotFound, InvalidRequest,
-  NoAnswerError, ProblemError, TooLarge,
+  Client, CuckoodError, FileAt, type Filter, FilterDiffers, FilterExists, FilterFile, FilterNotFound, Forbidden, ImportNotFound,
+  InvalidRequest, NoAnswerError, ProblemError, SyncedFilter, TooLarge,
 } from "cuckood";
 import { Attempts, type Backoff } from "./node_modules/cuckood/dist/retry.js";
 
@@ -161,6 +161,40 @@ test("an item with a lone surrogate fails alone and by its name", async () => {
   await assert.rejects(words.addMany([Uint8Array.of(1), "x\ud800"]), named);
   await assert.rejects(words.importItems(["a", "x\ud800"]), /TypeError: line 2: "x\\ud800" is no item/);
   assert.equal((await words.info()).items, 0);
+});
+
+test("every call that takes options refuses those that it does not know", async () => {
+  const people = client.filter("options");
+  await people.add("ada", { create: { capacity: 100 } });
+  const synced = await SyncedFilter.open(people);
+  const wrong = { timeout: 1 };
+  const without = new Set(["constructor", "close", "filter", "refresh", "describe", "verify", "FilterFile.values",
+    "FilterFile.valuesMany"]);
+  let calls = 0;
+  for (const of of [client, people, synced, synced.file, new FileAt("http://127.0.0.1:1")]) {
+    const methods = Object.getOwnPropertyDescriptors(Object.getPrototypeOf(of));
+    for (const [name, { value: call }] of Object.entries(methods)) {
+      if (call === undefined || without.has(name) || without.has(`${of.constructor.name}.${name}`)) continue;
+      // Parameters with a default are not counted.
+      const at = ["create", "filters", "lookup", "dumpUnless"].includes(name) ? 1 : call.length;
+      const made = async () => {
+        const result = call.apply(of, [...Array(at).fill("a"), wrong]);
+        return name === "filters" ? all(result) : result;
+      };
+      await assert.rejects(made, new RegExp(`^TypeError: timeout is no option of ${name}: it knows \\w+`), name);
+      calls += 1;
+    }
+  }
+  assert.ok(calls > 45, String(calls));
+  await assert.rejects(SyncedFilter.open(people, wrong as never), /timeout is no option of SyncedFilter.open: it knows store, every/);
+  assert.throws(() => new FileAt("http://a", wrong as never), /timeout is no option of FileAt: it knows headers, timeoutSeconds/);
+  assert.throws(() => new FilterFile(new Uint8Array(), wrong as never), /timeout is no option of FilterFile: it knows key/);
+  await assert.rejects(people.add("ada", { only_if_absent: true } as never), /it knows onlyIfAbsent, create, signal, idempotencyKey$/);
+  await assert.rejects(people.exists("ada", AbortSignal.timeout(9) as never), /is no option of exists/);
+  assert.equal(await people.count("ada"), 1);
+  assert.equal(await synced.existsConfirmed("ada", { signal: AbortSignal.timeout(9000) }), true);
+  await assert.rejects(synced.existsConfirmed("ada", { signal: AbortSignal.abort(new Error("enough")) }), /enough/);
+  synced.close();
 });
 
 test("a dump is asked for again where no connection was made", async () => {
