@@ -1,5 +1,6 @@
-import type { BatchLimits, Item, Many } from "./batches.js";
+import { type BatchLimits, type Item, type Many, several } from "./batches.js";
 import type { Fetch } from "./connections.js";
+import { InvalidRequest } from "./errors.js";
 import { Filter, type ExistsOptions } from "./filter.js";
 import type {
   BackupBody, BackupListBody, ClusterBody, FilterFields, FilterLineBody, FilterListBody, FoundBody, PreviewBody,
@@ -51,6 +52,8 @@ const OPTIONS = {
   url: 0, apiKey: 0, timeoutSeconds: 0, patienceSeconds: 0, maxInFlight: 0, coalesceChanges: 0, consistency: 0, limits: 0,
   headers: 0, fetch: 0, onRetry: 0,
 };
+// Items of a lookup that is sent with others.
+const FEW = 10;
 const LOOKUP = { filters: 0, prefix: 0, first: 0, ...EXISTS };
 
 /**
@@ -132,7 +135,8 @@ export class Client {
    * For each item the keys of the filters that contain it. Asks these `filters`, in
    * their order, or all whose keys start with `prefix`; with `first` only up to the
    * first that contains the item; with `withinSeconds`, of filters with windows, which
-   * of them saw the item so lately.
+   * of them saw the item so lately. Lookups of up to ten items that are asked of the same
+   * filters at the same time go as batches.
    */
   async lookup(
     items: Many<Item>,
@@ -140,7 +144,15 @@ export class Client {
   ): Promise<FoundBody> {
     const { withinSeconds, signal, ...asked } = known("lookup", ask, LOOKUP);
     const fields = { ...asked, ...(withinSeconds !== undefined && { within_seconds: withinSeconds }) };
-    const answers = await this.#transport.askBatch<FoundBody>({ at: "/lookup", fields }, items, { signal });
+    const batch = { at: "/lookup", fields }, all = several(items);
+    const alone = (): Promise<FoundBody[]> => this.#transport.askBatch(batch, all, { signal });
+    const one = (item: Item) => this.#transport.askOne(batch, item, { signal }, eachOf) as Promise<FoundBody>;
+    const isFew = all.length > 0 && all.length <= FEW;
+    const answers = await (isFew ? Promise.all(all.map(one)) : alone()).catch((error: unknown) => {
+      // Of several items, which one is refused.
+      if (isFew && all.length > 1 && error instanceof InvalidRequest) return alone();
+      throw error;
+    });
     return {
       results: answers.flatMap((answer) => answer.results),
       missing_filters: [...new Set(answers.flatMap((answer) => answer.missing_filters))],
@@ -183,6 +195,11 @@ export class Client {
   async downloadBackup(id: string, options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
     return this.#transport.download(path("admin", "backups", id), {}, known("downloadBackup", options, CALL));
   }
+}
+
+/** The answer of each item. */
+function eachOf({ results, missing_filters }: FoundBody): FoundBody[] {
+  return results.map((keys) => ({ results: [keys], missing_filters }));
 }
 
 /** What a caller gave, which JavaScript does not check. */

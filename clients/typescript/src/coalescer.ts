@@ -5,7 +5,7 @@ import { CuckoodError, InvalidRequest } from "./errors.js";
 const MOST = 1000;
 
 /** Sends items in their order, and returns their results. The signal says that nobody waits for them any longer. */
-export type SendAll<Item> = (items: Item[], signal: AbortSignal) => Promise<readonly unknown[]>;
+type SendAll<Item> = (items: Item[], signal: AbortSignal) => Promise<readonly unknown[]>;
 
 interface Single<Item> {
   item: Item;

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, encoded } from "./batches.js";
 import { Calls, either, onAbort, pause, within } from "./calls.js";
-import { Coalescer, type SendAll } from "./coalescer.js";
+import { Coalescer } from "./coalescer.js";
 import { type Answer, Connections, type Exchange, type Fetch, exchangeBy } from "./connections.js";
 import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
 import { Gate } from "./gate.js";
@@ -251,23 +251,39 @@ export class Transport {
     return this.#batch(batch, items, whole, (content) => this.#change("POST", batch.at, content, options));
   }
 
-  /** The result of one question, which is sent with others that are asked at the same time. */
-  async askOne(batch: Batch, item: Part, options: CallOptions): Promise<unknown> {
-    return this.#one(batch, item, options, (items, signal) => this.#results(this.askBatch(batch, items, { signal })));
+  /**
+   * The result of one question, which is sent with others that are asked at the same time;
+   * `each` takes those of all from an answer.
+   */
+  async askOne<T extends Results>(
+    batch: Batch, item: Part, options: CallOptions, each: (answer: T) => readonly unknown[] = (it) => it.results,
+  ): Promise<unknown> {
+    return this.#one(batch, item, options, (asked, items, signal) => {
+      const send = async (content: string): Promise<Results> => {
+        return { results: each(await this.send<T>(post(asked.at, content, { signal }))) };
+      };
+      return this.#batch(asked, items, false, send);
+    });
   }
 
   /** The result of one change, which is sent with others if the client was asked for that. */
   async changeOne(batch: Batch, item: Part, options: ChangeOptions): Promise<unknown> {
     if (this.#options.coalesceChanges && options.idempotencyKey === undefined) {
-      return this.#one(batch, item, options, (items, signal) => this.#results(this.changeBatch(batch, items, { signal })));
+      return this.#one(batch, item, options, (asked, items, signal) => this.changeBatch(asked, items, { signal }));
     }
     return (await this.#results(this.changeBatch(batch, [item], options)))[0];
   }
 
-  async #one(batch: Batch, item: Part, options: CallOptions, send: SendAll<Part>): Promise<unknown> {
+  async #one(
+    batch: Batch, item: Part, { signal }: CallOptions,
+    send: (batch: Batch, items: Part[], signal: AbortSignal) => Promise<Results[]>,
+  ): Promise<unknown> {
     // What is no item is refused before it joins others.
     encoded([item], batch.named ?? "items");
-    return this.#coalescer.one(JSON.stringify(batch), item, send, options.signal);
+    // Until it is sent, the caller may change what it gave.
+    const route = JSON.stringify(batch);
+    const given = item instanceof Uint8Array ? new Uint8Array(item) : item;
+    return this.#coalescer.one(route, given, (items, ends) => this.#results(send(JSON.parse(route), items, ends)), signal);
   }
 
   async #results(answers: Promise<Results[]>): Promise<readonly unknown[]> {

@@ -119,6 +119,41 @@ test("nobody is refused for what another one asked", async () => {
   assert.ok(missing.every((it) => it.status === "rejected" && it.reason instanceof FilterNotFound));
 });
 
+test("lookups of few items that are asked at once are a few requests", async () => {
+  const counted = new Counted();
+  const client = new Client({ url, fetch: counted.fetch });
+  await Promise.all(range(20).map((it) => client.filter(`group-${it}`).addMany(range(5).map((user) => user * 20 + it),
+    { create: { capacity: 100, fingerprint_bits: 32 } })));
+  counted.requests = [];
+  const prefix = "group-", filters: string[] = [], item = Uint8Array.of(48);
+  const found = await Promise.all(range(100).map((it) => client.lookup([it], { prefix, signal: AbortSignal.timeout(9000) })));
+  assert.deepEqual(found, range(100).map((it) => ({ results: [[`group-${it % 20}`]], missing_filters: [] })));
+  assert.equal(counted.requests.length, 1);
+  // Each hears what it has asked when it asked.
+  const several = [client.lookup([7, "x", 8], { prefix }), client.lookup([7], { filters }), client.lookup([item], { prefix, first: true })];
+  filters.push("group-7", "none");
+  several.push(client.lookup([7], { filters }), client.lookup([], { filters }));
+  item[0] = 49;
+  assert.deepEqual((await Promise.all(several)).map((it) => [it.results, it.missing_filters]), [
+    [[["group-7"], [], ["group-8"]], []], [[[]], []], [[["group-0"]], []], [[["group-7"]], ["none"]], [[], ["none"]],
+  ]);
+  const long = "x".repeat(70_000);
+  const mixed = await Promise.allSettled([[1], [long], [2, long], [3]].map((it) => client.lookup(it, { prefix })));
+  assert.deepEqual(mixed.map((it) => it.status), ["fulfilled", "rejected", "rejected", "fulfilled"]);
+  assert.deepEqual(mixed.flatMap((it) => it.status === "rejected" ? it.reason.errors[0].pointer : []), ["/items/0", "/items/1"]);
+});
+
+test("lookups that are too costly together are asked apart", async () => {
+  const counted = new Counted();
+  const client = new Client({ url: process.env["SMALL_SERVER"] as string, fetch: counted.fetch });
+  for (const it of range(20)) await client.filter(`cost-${it}`).add(it, { create: { capacity: 100, fingerprint_bits: 32 } });
+  counted.requests = [];
+  const found = await Promise.all(range(200).map((it) => client.lookup([it], { prefix: "cost-" })));
+  assert.deepEqual(found.map((it) => it.results), range(200).map((it) => [it < 20 ? [`cost-${it}`] : []]));
+  // 50 of them are probes enough: halved twice, and once more.
+  assert.equal(counted.requests.length, 7);
+});
+
 test("what waits for its turn loses no patience", async () => {
   const counted = new Counted();
   const slow: Fetch = async (...asked) => {
