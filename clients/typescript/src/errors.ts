@@ -1,4 +1,4 @@
-import type { ImportBody, ProblemField } from "./models/types.gen.js";
+import type { BadLineBody, ImportBody, ProblemField } from "./models/types.gen.js";
 
 /** All errors of this package but `TypeError` and `RangeError`. */
 export class CuckoodError extends Error {
@@ -21,6 +21,12 @@ export class NoAnswerError extends CuckoodError {
   }
 }
 
+const BAD: Readonly<Record<BadLineBody["reason"], string>> = {
+  too_long: "over 65536 bytes", not_json: "no JSON", not_an_item: "neither a string nor an integer",
+  not_an_entry: "no item with a value or row as of this filter", value_too_large: "more than value_bits allow",
+  unknown_value: "a value that its attribute does not have",
+};
+
 /**
  * An import reached its end, but lines were bad, or found no room in the filter. All
  * others are imported. `report` says which.
@@ -30,9 +36,9 @@ export class ImportIncomplete extends CuckoodError {
 
   constructor(report: ImportBody) {
     const { bad_lines, first_bad_lines, full, full_reason } = report;
-    const named = first_bad_lines.slice(0, 5).map((it) => `line ${it.line}: ${it.reason}`);
+    const named = first_bad_lines.slice(0, 5).map((it) => [`line ${it.line}: ${it.reason}`, BAD[it.reason] ?? []].flat().join(", "));
     const why = [
-      ...(bad_lines > 0 ? [`${bad_lines} bad (${named.join(", ")})`] : []),
+      ...(bad_lines > 0 ? [`${bad_lines} bad (${named.join("; ")})`] : []),
       ...(full > 0 ? [`${full} without room (${full_reason})`] : []),
     ];
     super(`of ${report.committed_lines} lines ${why.join(" and ")}; allowPartial takes that`);
