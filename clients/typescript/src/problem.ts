@@ -19,9 +19,9 @@ const BY_STATUS: Readonly<Record<number, typeof ProblemError>> = {
   401: Unauthorized, 403: Forbidden, 413: TooLarge, 429: TooManyRequests, 503: Unavailable, 507: OutOfSpace,
 };
 
-/** The error of an answer that is not 2xx, whoever sent it. */
+/** The error of an answer that is not 2xx, whoever sent it; `asked`: the address, where it may be that of no server. */
 export function problemOf(
-  status: number, headers: Fields, text: string, otherwise = "the answer does not say why",
+  status: number, headers: Fields, text: string, asked?: string, otherwise = "the answer does not say why",
 ): ProblemError {
   let body: Partial<ProblemDetails> = {};
   try {
@@ -32,11 +32,12 @@ export function problemOf(
   }
   const code = body.code ?? "unknown";
   const kind = BY_CODE[code] ?? BY_STATUS[status] ?? ProblemError;
+  const isNowhere = asked !== undefined && status === 404 && (code === "unknown" || code === "unknown_route");
   const wait = headers.get("retry-after");
   return new kind({
     status,
     code,
-    detail: body.detail ?? otherwise,
+    detail: (body.detail ?? otherwise) + (isNowhere ? `; ${asked} was asked: the address of the server may be wrong` : ""),
     requestId: headers.get("x-request-id") ?? undefined,
     // A proxy may send a date; the backoff alone is a fair answer to that.
     retryAfterSeconds: wait !== null && /^\d+$/.test(wait) ? Number(wait) : undefined,

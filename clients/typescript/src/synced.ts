@@ -21,11 +21,13 @@ export interface FileSource {
 }
 
 /** The file of an answer; undefined: the source still has that of this `ETag`. */
-export async function changedOf(answer: Response, etag: string | undefined, otherwise?: string): Promise<Changed | undefined> {
+export async function changedOf(
+  answer: Response, etag: string | undefined, asked?: string, otherwise?: string,
+): Promise<Changed | undefined> {
   if (answer.status === 304 && etag) return undefined;
   if (answer.ok && answer.body !== null) return { etag: answer.headers.get("etag") ?? undefined, body: answer.body };
   const why = answer.status === 304 ? "nothing has changed, it says, but the request did not ask whether" : otherwise;
-  throw problemOf(answer.status, answer.headers, await answer.text(), why);
+  throw problemOf(answer.status, answer.headers, await answer.text(), asked, why);
 }
 
 /** Where a file is kept while the program does not run. */
@@ -399,7 +401,7 @@ export class FileAt implements FileSource {
       return await within(timeoutSeconds, signal, async (begins) => {
         // The cache of a browser would answer in place of the server.
         const answer = await ask(this.#url, { headers: asked, signal: either(signal, begins), cache: "no-store" });
-        return changedOf(answer, etag, `${this.#url} has no file`);
+        return changedOf(answer, etag, undefined, `${this.#url} has no file`);
       });
     } catch (error) {
       signal.throwIfAborted();

@@ -144,7 +144,7 @@ export class Transport {
       try {
         const answer = await this.#once(url, request, signal);
         if (answer.ok) return this.#parsed(url, answer.text);
-        const problem = problemOf(answer.status, answer.headers, answer.text);
+        const problem = problemOf(answer.status, answer.headers, answer.text, url + request.path);
         if (problem.code === "invalid_position" && this.#positions.forget()) continue;
         if (attempts.turnsAway(problem)) this.#pods.failed(url);
         wait = attempts.afterProblem(attempted, problem);
@@ -324,7 +324,8 @@ export class Transport {
         await this.#reach.check(url);
         const asked = { "accept-encoding": "identity", ...(etag && { "if-none-match": etag }) };
         const headers = { ...this.#options.headers, ...this.#asked(), ...asked };
-        return changedOf(await this.#fetch(addressOf(url, at, query), { headers, signal: either(signal, begins) }), etag);
+        const answer = await this.#fetch(addressOf(url, at, query), { headers, signal: either(signal, begins) });
+        return changedOf(answer, etag, url + at);
       }));
   }
 
@@ -340,7 +341,7 @@ export class Transport {
       const sent = { method: "PUT", headers: { ...this.#options.headers, ...headers }, body: content, duplex: "half" };
       const response = await this.#fetch(addressOf(url, at, query), { ...sent, signal: ends } as unknown as RequestInit);
       const text = await response.text();
-      if (!response.ok) throw problemOf(response.status, response.headers, text);
+      if (!response.ok) throw problemOf(response.status, response.headers, text, url + at);
       this.#positions.note(response.headers);
       return this.#parsed<T>(url, text);
     });

@@ -11,7 +11,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { type TestContext } from "node:test";
 import { promisify } from "node:util";
-import { Client, CuckoodError, type Fetch, FilterNotFound, InvalidRequest, NoAnswerError, type Retry, Unavailable } from "cuckood";
+import {
+  Client, CuckoodError, type Fetch, FilterNotFound, InvalidRequest, NoAnswerError, type ProblemError, type Retry, Unavailable,
+} from "cuckood";
 import { Connections } from "./node_modules/cuckood/dist/connections.js";
 
 const COUNT = Number(process.env["COUNT"] ?? 2000);
@@ -130,9 +132,9 @@ test("lookups of few items that are asked at once are a few requests", async () 
   assert.deepEqual(found, range(100).map((it) => ({ results: [[`group-${it % 20}`]], missing_filters: [] })));
   assert.equal(counted.requests.length, 1);
   // Each hears what it has asked when it asked.
-  const several = [client.lookup([7, "x", 8], { prefix }), client.lookup([7], { filters }), client.lookup([item], { prefix, first: true })];
+  const several = [client.lookup([7, "x", 8], { prefix }), client.lookup([7], { filters })];
   filters.push("group-7", "none");
-  several.push(client.lookup([7], { filters }), client.lookup([], { filters }));
+  several.push(client.lookup([item], { prefix, first: true }), client.lookup([7], { filters }), client.lookup([], { filters }));
   item[0] = 49;
   assert.deepEqual((await Promise.all(several)).map((it) => [it.results, it.missing_filters]), [
     [[["group-7"], [], ["group-8"]], []], [[[]], []], [[["group-0"]], []], [[["group-7"]], ["none"]], [[], ["none"]],
@@ -341,6 +343,14 @@ test("an error says what happened", async (context) => {
     throw Object.assign(new Error(""), { code: "ESTRANGE" });
   };
   assert.match(await said("http://a", { fetch: own }), /no answer: ESTRANGE$/);
+});
+
+test("what is asked of an address that has a path too many says where", async () => {
+  const filter = new Client(`${url}/api`).filter("a");
+  const where = new RegExp(`^404 unknown_route: .*; ${url}/api/filters/a/\\w+ was asked: the address of the server may be wrong$`);
+  const calls = [filter.exists("x"), filter.dump(), filter.restore([Uint8Array.of(1)])];
+  await Promise.all(calls.map((call) => assert.rejects(call, (error: ProblemError) => where.test(error.message))));
+  await assert.rejects(new Client(url).filter("none").info(), /the filter none does not exist$/);
 });
 
 test("a process ends as soon as its calls are answered", async () => {
