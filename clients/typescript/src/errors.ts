@@ -125,5 +125,6 @@ function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   // fetch says only that it failed; its cause says why.
   if (error.cause !== undefined) return reason(error.cause);
-  return error.message || String((error as { code?: string }).code ?? error.name);
+  const said = error.message || String((error as { code?: string }).code ?? error.name);
+  return /wrong version number|packet length too long/.test(said) ? `${said.trim()} is it http://?` : said;
 }

@@ -311,6 +311,7 @@ test("an error says what happened", async (context) => {
       return error.message;
     });
   assert.match(await said("http://127.0.0.1:2"), /^GET \/filters\/a: no answer: connect ECONNREFUSED 127.0.0.1:2$/);
+  assert.match(await said(url.replace("http:", "https:")), /(wrong version number|too long).* is it http:\/\/\?$/);
   // A name of several addresses has an error for each.
   assert.match(await said("http://localhost:2"), /no answer: connect ECONNREFUSED/);
   assert.match(await said("http://no-such-host.invalid"), /ENOTFOUND|EAI_AGAIN/);
