@@ -92,6 +92,7 @@ fn brokers_that_lose_their_disks_stop_all_pods_until_a_new_epoch_begins_from_one
     assert_eq!(pods[2].terminate(), Some(0), "{}", pods[2].log());
     (0..3).for_each(|_| shop.change(&[0, 1]));
 
+    let lost = Instant::now();
     brokers.all.iter_mut().for_each(|it| it.kill());
     brokers.all.iter().for_each(|it| it.lose());
     brokers.all.iter_mut().for_each(|it| it.start());
@@ -116,6 +117,13 @@ fn brokers_that_lose_their_disks_stop_all_pods_until_a_new_epoch_begins_from_one
     };
     assert!(said.contains("there is no stream CUCKOOD_shop_1"), "{said}");
     assert!(said.contains("cuckood cluster new-epoch"), "{said}");
+    // Those that run say it once a minute for each lane.
+    for pod in &pods[..2] {
+        let said = pod.log();
+        let lines = said.matches("the commit log can't be read").count() as u64;
+        let minutes = 2 + lost.elapsed().as_secs() / 60;
+        assert!(lines <= minutes * u64::from(LANES), "{said}");
+    }
 
     // Where pods stand can be compared.
     let stands = |from: String| {

@@ -2,7 +2,7 @@
 
 use super::inbox::Inbox;
 use crate::engine::LanePlace;
-use crate::{CommitLog, Event};
+use crate::{CommitLog, Event, LogError};
 use std::time::{Duration, Instant};
 
 /// How long the end of the log is waited for at once.
@@ -21,6 +21,9 @@ const APPLIED_SOON: Duration = Duration::from_millis(1);
 /// The log is looked at after so long, if it does not say what another pod has.
 const LOOK_AFTER: Duration = Duration::from_secs(3);
 
+/// Of readings in vain one is logged in so long.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+
 /// Reads what other pods have committed, and hands it to the lane, until the lane
 /// takes no more.
 pub(super) fn follow(log: &dyn CommitLog, lane: u32, inbox: &Inbox, place: &LanePlace) {
@@ -28,6 +31,7 @@ pub(super) fn follow(log: &dyn CommitLog, lane: u32, inbox: &Inbox, place: &Lane
     // The newest record of the log, and since when that is known.
     let mut end: Option<(u64, Instant)> = None;
     let mut looked = Instant::now();
+    let mut unread = Unread::default();
     while !inbox.is_closed() {
         let state = place.state();
         // One that leads reads where it is refused. One with a record in flight reads
@@ -55,6 +59,7 @@ pub(super) fn follow(log: &dyn CommitLog, lane: u32, inbox: &Inbox, place: &Lane
         read_to = state.position.sequence.max(read_to);
         match log.read(lane, read_to, READ_WAIT) {
             Ok(records) => {
+                unread.ends(lane);
                 let Some(last) = records.last() else {
                     if state.awaits.is_some() && looked.elapsed() > LOOK_AFTER {
                         looked = Instant::now();
@@ -67,9 +72,33 @@ pub(super) fn follow(log: &dyn CommitLog, lane: u32, inbox: &Inbox, place: &Lane
                 inbox.tell_of_records(Event::Read { records, is_all });
             }
             Err(error) => {
-                tracing::warn!(%error, lane, "the commit log is read again");
+                unread.goes_on(lane, &error);
                 std::thread::sleep(READ_AGAIN);
             }
+        }
+    }
+}
+
+/// Says that a log can't be read, and that it can again.
+#[derive(Default)]
+struct Unread {
+    logged: Option<Instant>,
+    /// Whether it was said and has not ended.
+    is_known: bool,
+}
+
+impl Unread {
+    fn goes_on(&mut self, lane: u32, error: &LogError) {
+        if self.logged.is_none_or(|it| it.elapsed() >= LOG_EVERY) {
+            self.logged = Some(Instant::now());
+            self.is_known = true;
+            tracing::warn!(%error, lane, "the commit log can't be read; it is tried again");
+        }
+    }
+
+    fn ends(&mut self, lane: u32) {
+        if std::mem::take(&mut self.is_known) {
+            tracing::info!(lane, "the commit log is read again");
         }
     }
 }
