@@ -17,9 +17,13 @@ use crate::store::{LANE_PAST_RECORDS, PageStore};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::time::sleep;
 
 /// How long a pod that runs is waited for: it announces itself each second.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// In a bucket that was made anew all pods that run have announced themselves after so long.
+const ANNOUNCED: Duration = Duration::from_secs(5);
 
 /// How often it is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -89,8 +93,12 @@ pub(super) async fn begin(
     };
     let chosen = match (&source.from, &source.from_data_dir) {
         (Some(address), _) => {
-            let address = address.trim_end_matches('/');
-            announced(brokers, address, copies).await?
+            let make = NewEpoch::make_bucket(connection, &settings.cluster, copies);
+            // What the others have, it may lack.
+            if !only_say && make.await? {
+                sleep(ANNOUNCED).await;
+            }
+            announced(brokers, address.trim_end_matches('/')).await?
         }
         (None, Some(path)) => stored(path)?,
         (None, None) => return Err("name the server with --from or --from-data-dir".into()),
@@ -243,10 +251,8 @@ fn stored(path: &Path) -> Result<Chosen> {
     })
 }
 
-/// Where a pod stands that runs, by what it says in the bucket of the cluster, which
-/// is made anew if it was lost.
-async fn announced(brokers: Brokers<'_>, address: &str, copies: usize) -> Result<Chosen> {
-    NewEpoch::make_bucket(brokers.connection, &brokers.settings.cluster, copies).await?;
+/// Where a pod stands that runs, by what it says in the bucket of the cluster.
+async fn announced(brokers: Brokers<'_>, address: &str) -> Result<Chosen> {
     let started = Instant::now();
     loop {
         if let Some(announced) = find(brokers, address).await? {
@@ -258,7 +264,7 @@ async fn announced(brokers: Brokers<'_>, address: &str, copies: usize) -> Result
             )
             .into());
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        sleep(LOOK_EVERY).await;
     }
 }
 
@@ -291,7 +297,7 @@ async fn settled(brokers: Brokers<'_>, address: &str) -> Result<Chosen> {
     let first = find(brokers, address).await?;
     let first = first.map_or(0, |it| it.revision);
     loop {
-        tokio::time::sleep(LOOK_EVERY).await;
+        sleep(LOOK_EVERY).await;
         if let Some(announced) = find(brokers, address).await?
             // What it said before may be from before the log was closed.
             && announced.revision > first

@@ -121,7 +121,7 @@ async fn refuse_changes(context: &Context, founding: &Founding) -> Result<()> {
 
 impl NewEpoch {
     /// Makes the bucket of a cluster anew if it was lost: then pods announce themselves
-    /// there.
+    /// there. Returns whether it was.
     ///
     /// # Errors
     /// The brokers refuse.
@@ -129,11 +129,12 @@ impl NewEpoch {
         connection: &Connection,
         cluster: &ClusterName,
         copies: usize,
-    ) -> Result<()> {
-        match Bucket::find(connection, cluster).await? {
-            Some(_) => Ok(()),
-            None => Bucket::make(connection, cluster, copies).await,
+    ) -> Result<bool> {
+        let is_lost = Bucket::find(connection, cluster).await?.is_none();
+        if is_lost {
+            Bucket::make(connection, cluster, copies).await?;
         }
+        Ok(is_lost)
     }
 
     /// Which founding the stream of an epoch belongs to, if it is there.

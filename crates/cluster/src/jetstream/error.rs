@@ -51,7 +51,7 @@ pub enum JetStreamError {
     },
     /// What pods tell each other is gone.
     #[error(
-        "there is no bucket {bucket}: the brokers have lost what pods tell each other. Begin a new epoch with `cuckood cluster new-epoch`, which makes it anew"
+        "there is no bucket {bucket}: the brokers have lost what pods tell each other. Begin a new epoch with `cuckood cluster new-epoch`, which makes it anew, but not with --dry-run: that can name the data directory of a pod that does not run"
     )]
     NoBucket {
         /// What the bucket would be called.
