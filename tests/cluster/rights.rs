@@ -3,11 +3,14 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
+use crate::operator::{cuckood, flags};
+use crate::program::refused;
 use async_nats::ConnectOptions;
 use async_nats::jetstream::{self, Context};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// The users of that file, with passwords.
 fn users() -> String {
@@ -74,4 +77,35 @@ async fn pods_may_touch_no_stream_but_their_own() {
     assert_eq!(purged.unwrap()["purged"], 1);
     let other = ask(&founder, "STREAM.INFO.OTHER", &json!({})).await;
     assert_eq!(other.unwrap()["state"]["messages"], 1);
+}
+
+#[test]
+fn who_has_too_few_rights_or_brokers_is_told_which() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start_with(1, &users());
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("credentials");
+    for (user, words) in [
+        ("founder: two", "with one broker: --copies 1"),
+        (
+            "pods: one",
+            "timed out; a moment ago the brokers refused: Permissions Violation for Publish to \"$JS.API.INFO\"",
+        ),
+    ] {
+        fs::write(&file, user).unwrap();
+        let mut found = cuckood();
+        found.args(["cluster", "found"]).args(flags(&brokers));
+        found.arg("--log-credentials").arg(&file);
+        let mut tries = 0..5;
+        loop {
+            let said = refused(&found.output().unwrap());
+            if said.contains(words) {
+                break;
+            }
+            tries.next().expect(&said);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The connection to the brokers.
 
-use super::error::{JetStreamError, Result};
+use super::error::{JetStreamError, Result, remember};
 use crate::record::MAX_RECORD_BYTES;
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions};
@@ -59,7 +59,8 @@ pub async fn connect(brokers: &Brokers) -> Result<Connection> {
     let mut options = ConnectOptions::new()
         .name("cuckood")
         .connection_timeout(CONNECT_TIMEOUT)
-        .ping_interval(PING_INTERVAL);
+        .ping_interval(PING_INTERVAL)
+        .event_callback(|event| async move { remember(event) });
     if let Some(file) = &brokers.credentials_file {
         let text = std::fs::read_to_string(file);
         let with_file = text.and_then(|text| match named_user(&text) {

@@ -1,5 +1,9 @@
 //! What people are told when a start fails.
 
+use async_nats::{Event, ServerError};
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
+
 /// What the broker's client said.
 pub(super) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -146,6 +150,35 @@ pub enum JetStreamError {
     },
 }
 
+/// What a broker has forbidden this process last: whoever asked gets no answer to that.
+static FORBIDDEN: Mutex<Option<(Instant, String)>> = Mutex::new(None);
+
+/// For how long that is said: what was begun meanwhile is not waited for longer.
+const FORBIDDEN_FOR: Duration = Duration::from_secs(60);
+
+/// Remembers what a broker has forbidden.
+pub(super) fn remember(event: Event) {
+    if let Event::ServerError(ServerError::Other(said)) = event
+        && said.starts_with("Permissions Violation")
+    {
+        *FORBIDDEN.lock() = Some((Instant::now(), said));
+    }
+}
+
+/// What the client said, and what it does not know.
+fn explained(cause: Cause) -> Cause {
+    let said = cause.to_string();
+    if said.contains("not supported in non-clustered mode") {
+        return format!("{said}; with one broker: --copies 1").into();
+    }
+    match &*FORBIDDEN.lock() {
+        Some((when, why)) if said.contains("timed out") && when.elapsed() < FORBIDDEN_FOR => {
+            format!("{said}; a moment ago the brokers refused: {why}").into()
+        }
+        _ => cause,
+    }
+}
+
 impl JetStreamError {
     /// For `map_err`: what was being done when the client failed.
     pub(super) fn while_doing<E>(doing: &'static str) -> impl FnOnce(E) -> JetStreamError
@@ -154,7 +187,7 @@ impl JetStreamError {
     {
         move |source| JetStreamError::Broker {
             doing,
-            source: source.into(),
+            source: explained(source.into()),
         }
     }
 }
