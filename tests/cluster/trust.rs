@@ -580,6 +580,8 @@ fn takes_no_part(client: &Client, pod: &Pod) {
         (said.status, &said.body["code"]),
         (503, &json!("pod_not_ready"))
     );
+    let filters = client.send("GET", &format!("{}/filters", pod.address), &[], None);
+    assert_eq!(filters.unwrap().body["detail"], said.body["detail"]);
     pod.logged(
         "is sealed with another cluster key, so this pod takes no part",
         0,

@@ -140,7 +140,10 @@ impl App {
     /// # Errors
     /// It is not open yet.
     pub fn engine(&self) -> Result<&Engine, Refusal> {
-        self.engine.get().ok_or(Refusal::Plain(Code::Starting))
+        self.engine.get().ok_or_else(|| {
+            let reason = self.cluster().and_then(Cluster::takes_no_part);
+            reason.map_or(Refusal::Plain(Code::Starting), Refusal::TakesNoPart)
+        })
     }
 
     /// What hands data to other pods.

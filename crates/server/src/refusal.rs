@@ -38,6 +38,9 @@ pub enum Refusal {
         "the API key has no right to export, which dumps need since they hold the secret key of the filter's hash; use a key that was added with --export, or one of the scope admin"
     )]
     ExportNotAllowed,
+    /// The pod takes no part in its cluster, and why.
+    #[error("{0}")]
+    TakesNoPart(&'static str),
     /// The engine refuses it.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -53,6 +56,7 @@ impl Refusal {
             Refusal::ScopeInsufficient { .. } | Refusal::ExportNotAllowed => {
                 Code::ScopeInsufficient
             }
+            Refusal::TakesNoPart(_) => Code::Starting,
             Refusal::Engine(error) => error.code(),
         }
     }
