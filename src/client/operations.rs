@@ -71,7 +71,8 @@ pub async fn is_alive(server: &Remote) -> Result<(), ClientError> {
 /// The server makes no backups, is making one already, or this one failed; or
 /// it is gone.
 pub async fn back_up(server: &Remote) -> Result<CompleteBackup, ClientError> {
-    let begun = ask(server, Method::POST, &["admin", "backups"], LONG).await?;
+    let begun = ask(server, Method::POST, &["admin", "backups"], LONG).await;
+    let begun = begun.map_err(elsewhere)?;
     let Backup { id, .. } = server.understood(&begun)?;
     let path = ["admin", "backups", &id, "status"];
     let mut unanswered = 0;
@@ -94,6 +95,16 @@ pub async fn back_up(server: &Remote) -> Result<CompleteBackup, ClientError> {
         }
         sleep(PAUSE).await;
     }
+}
+
+/// What a port has to do with it that does not know the path.
+fn elsewhere(mut error: RemoteError) -> RemoteError {
+    if let RemoteError::Refused { code, detail, .. } = &mut error
+        && code.as_str() == "unknown_route"
+    {
+        *detail = "/admin is served only at the address of --admin-listen".to_owned();
+    }
+    error
 }
 
 #[derive(Deserialize)]

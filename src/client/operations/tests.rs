@@ -67,6 +67,17 @@ async fn a_backup_that_fails_is_an_error_with_the_servers_words() {
 }
 
 #[tokio::test]
+async fn another_port_than_that_of_operators_says_so() {
+    let problem = r#"{"status": 404, "code": "unknown_route", "detail": "no such path"}"#;
+    let (server, _) = server_that_says(vec![answer("404 Not Found", problem)]);
+    let error = back_up(&server).await.unwrap_err().to_string();
+    assert!(
+        error.contains("answers 404: /admin is served only at the address of --admin-listen"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn a_refusal_is_an_error_with_the_servers_words() {
     let problem = r#"{"status": 403, "detail": "there is no --backup-dir"}"#;
     let (server, _) = server_that_says(vec![answer("403 Forbidden", problem)]);
