@@ -199,7 +199,7 @@ fn a_damaged_backup_is_refused_and_nothing_is_overwritten() {
     for (content, word) in [
         (&middle[..], "damaged"),
         (cut, "damaged"),
-        (b"nonsense", "damaged"),
+        (b"nonsense", "a dump is restored with PUT /filters/KEY/dump"),
         (b"", "damaged"),
     ] {
         std::fs::write(&damaged, content).unwrap();

@@ -21,6 +21,9 @@ const ABOUT: &str = "cuckood-backup.json";
 const SUMS: &str = "SHA256SUMS";
 const DATA: &str = "data/";
 
+const NO_BACKUP: &str =
+    "it does not begin as backups do; a dump is restored with PUT /filters/KEY/dump";
+
 /// Bytes that are read and written at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -176,7 +179,10 @@ pub(super) fn read(
     let (mut files, mut bytes) = (0usize, 0u64);
     let mut is_whole = false;
     for entry in archive.entries().map_err(broken)? {
-        let mut entry = entry.map_err(damage)?;
+        let mut entry = entry.map_err(|error| match (&about, damage(error)) {
+            (None, BackupError::Damaged { what }) => damaged(format!("{NO_BACKUP} ({what})")),
+            (_, error) => error,
+        })?;
         if is_whole {
             return Err(damaged(format!("something follows {SUMS}")));
         }
