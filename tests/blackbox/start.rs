@@ -47,7 +47,7 @@ fn a_data_directory_that_is_a_file_is_refused() {
     let parent = tempfile::tempdir().unwrap();
     let file = parent.path().join("data");
     std::fs::write(&file, "someone's file").unwrap();
-    refuses_data_dir(&file, &["can't be used"]);
+    refuses_data_dir(&file, &["can't be used", "it is a file"]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "someone's file");
 }
 

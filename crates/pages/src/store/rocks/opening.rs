@@ -118,6 +118,9 @@ fn columns(path: &Path, options: &RocksOptions) -> Result<Vec<ColumnFamilyDescri
 /// back with everything that was acknowledged: RocksDB forces the names in it,
 /// but not its own name.
 fn make_directory(path: &Path) -> io::Result<()> {
+    if path.is_file() {
+        return Err(io::Error::other("it is a file; name a directory"));
+    }
     let is_there = |directory: &&Path| directory.as_os_str().is_empty() || directory.exists();
     let missing: Vec<&Path> = path.ancestors().take_while(|it| !is_there(it)).collect();
     fs::create_dir_all(path)?;
