@@ -406,19 +406,37 @@ class Consistent(unittest.TestCase):
     def test_numbers_reach_the_server_as_numbers(self):
         self.assertEqual(environment(rendered(*LARGEST))["CUCKOOD_MAX_BATCH_ITEMS"], "1000000")
 
-    def test_the_memory_limit_follows_from_the_parts(self):
-        def limit(*values):
-            return container_of(rendered(ALLOWED, *values))["resources"]["limits"]["memory"]
+    def test_the_memory_limit_is_what_the_page_computes(self):
+        formula = (
+            "1.3 × cache + block cache + 128 MiB + 1.25 × bodies"
+            " + cold reads + plans + records + 128 MiB\n"
+        )
+        self.assertIn(formula, (ROOT / "docs/limits.md").read_text())
 
-        # Block cache, RocksDB's write buffers, bodies, the rest.
-        others = 64 + 128 + 256 + 256
-        # Cache and what is known and parked of its pages, and plans: 85 MiB a lane and a twelfth of the cache, ...
-        self.assertEqual(limit(), f"{256 + 77 + 2 * 85 + 22 + others}Mi")
-        large = ("memory.cacheMiB=4096", "memory.lanes=16")
-        self.assertEqual(limit(*large), f"{4096 + 1229 + 16 * 85 + 342 + others}Mi")
-        # ... or one and a half caches, if that is less.
-        self.assertEqual(limit("memory.cacheMiB=33"), f"{33 + 10 + 50 + others}Mi")
-        self.assertEqual(limit("resources.limits.memory=3Gi"), "3Gi")
+        def limit(*values):
+            limits = container_of(rendered(ALLOWED, *values))["resources"]["limits"]
+            return int(limits["memory"].removesuffix("Mi"))
+
+        def computed(lanes, cache=256, block_cache=64, bodies=256, in_cluster=False):
+            plans = min(85 * lanes + cache / 12, 1.5 * cache)
+            records = 6 * lanes if in_cluster else 0
+            return 1.3 * cache + block_cache + 128 + 1.25 * bodies + 64 + plans + records + 128
+
+        large = ("memory.cacheMiB=4096", "memory.blockCacheMiB=512")
+        for values, expected in [
+            ((), computed(2)),
+            (("memory.lanes=3", "memory.bodiesMiB=1022"), computed(3, bodies=1022)),
+            (("memory.cacheMiB=33",), computed(2, cache=33)),
+            ((*large, "memory.lanes=16"), computed(16, 4096, 512)),
+            (CLUSTER, computed(8, in_cluster=True)),
+            ((*CLUSTER, *large, "cluster.lanes=32"), computed(32, 4096, 512, in_cluster=True)),
+        ]:
+            with self.subTest(values):
+                # Each part is a whole number.
+                self.assertAlmostEqual(limit(*values), expected, delta=3)
+        self.assertEqual(limit(*CLUSTER), 1469)
+        documents = rendered(ALLOWED, "resources.limits.memory=3Gi")
+        self.assertEqual(container_of(documents)["resources"]["limits"]["memory"], "3Gi")
 
     def test_memory_is_requested_as_it_is_limited(self):
         for values in VARIANTS.values():
@@ -767,12 +785,6 @@ class Cluster(unittest.TestCase):
         self.assertEqual(mounted, claims)
         self.assertNotIn("volumes", spec["template"]["spec"])
         self.assertEqual([d for d in self.documents if d["kind"] == "PersistentVolumeClaim"], [])
-
-    def test_the_memory_limit_follows_from_the_lanes_of_the_cluster(self):
-        limit = container_of(self.documents)["resources"]["limits"]["memory"]
-        cache = 256
-        plans = min(8 * 85 + 22, cache * 3 // 2)
-        self.assertEqual(limit, f"{cache + 77 + plans + 64 + 128 + 256 + 256}Mi")
 
 
 def manifests(part):

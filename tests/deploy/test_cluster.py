@@ -310,9 +310,11 @@ class ComposeFile(unittest.TestCase):
         (lanes,) = [int(it.split("=")[1]) for it in services["found"]["command"] if "lanes" in it]
         limit = int(services["cuckood-0"]["mem_limit"].removesuffix("m"))
         # As docs/limits.md has it. The caches follow from the limit.
-        cache, block_cache, bodies = limit / 4, limit / 16, 256
+        cache, block_cache, bodies = limit / 4, limit / 16, 1.25 * 256
         plans = min(85 * lanes + cache / 12, 1.5 * cache)
-        self.assertLessEqual(1.3 * cache + block_cache + 128 + bodies + plans + 256, limit)
+        records, rest = 6 * lanes, 64 + 128
+        taken = 1.3 * cache + block_cache + 128 + bodies + plans + records + rest
+        self.assertLessEqual(taken, limit)
 
 
 if __name__ == "__main__":

@@ -195,12 +195,20 @@ capabilities:
 {{- end -}}
 {{- end -}}
 
-{{/* The limit in MiB: the caches (the first one with what is known, and parked, of its pages),
-     RocksDB's write buffers of 128 MiB, bodies, plans, and the rest. */}}
+{{/* Records of the log that are not yet applied, in MiB. */}}
+{{- define "cuckood.recordsMiB" -}}
+{{- if include "cuckood.isCluster" . -}}{{- mul 6 .Values.cluster.lanes -}}{{- else -}}0{{- end -}}
+{{- end -}}
+
+{{/* The limit in MiB, as docs/limits.md computes it: the caches (the first one with what is
+     known, and parked, of its pages), RocksDB's write buffers of 128 MiB, bodies with answers,
+     plans, records, and the rest. */}}
 {{- define "cuckood.memoryMiB" -}}
 {{- $plans := include "cuckood.plansMiB" . | int -}}
+{{- $records := include "cuckood.recordsMiB" . | int -}}
 {{- with .Values.memory -}}
-{{- add .cacheMiB (div (add (mul 3 .cacheMiB) 9) 10) .blockCacheMiB 128 .bodiesMiB $plans .overheadMiB -}}
+{{- $bodies := div (add (mul 5 .bodiesMiB) 3) 4 -}}
+{{- add .cacheMiB (div (add (mul 3 .cacheMiB) 9) 10) .blockCacheMiB 128 $bodies $plans $records .overheadMiB -}}
 {{- end -}}
 {{- end -}}
 
