@@ -1,25 +1,32 @@
 //! Every command on every kind of filter, at once, in slices, withdrawn on the way,
-//! refused, and where the filter is full: after each of them all pages hold what their
-//! filters say, and the filters have all of it or none.
+//! refused, where the filter is full, and where its owner comes to have more bytes than it
+//! may: after each of them all pages hold what their filters say, and the filters have all
+//! of it or none.
 //!
 //! `CUCKOOD_COMMAND_STEPS` has it take so many steps (600), `CUCKOOD_TEST_SEED` others.
 
 use crate::memory::MemoryStore;
 use crate::support::{self, Random, create, from_environment, items, kept, name, options};
 use cuckood::chain::params::{Attributes, Codes, FilterRequest, LayoutKind};
+use cuckood::chain::union::UnionError;
 use cuckood::engine::check::check;
 use cuckood::engine::{
     AddMode, AddOptions, AddResult, Adopted, Caller, Engine, EngineError, EngineOptions, Entries,
-    EntryValues, ImportId, ImportLines, ItemBatch, ItemOp, ItemResult, ItemStep, Replace,
-    ReplaceResult, Replacements, Rows,
+    EntryValues, FilterName, ImportId, ImportLines, ItemBatch, ItemOp, ItemResult, ItemStep,
+    NewFilter, Overload, Replace, ReplaceResult, Replacements, Rows,
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// As many items take several slices.
 const MANY: u64 = 12_000;
+
+/// Bytes that the owner of all filters may have, as a power of two: more than these take.
+const QUOTA_BITS: u32 = 24;
 
 /// An item with its value, 0 where there are none.
 type Entry = (u64, u32);
@@ -28,6 +35,7 @@ type Entry = (u64, u32);
 struct Kind {
     name: &'static str,
     request: FilterRequest,
+    sibling_of: Option<&'static str>,
     most_value: u32,
     held: Vec<Entry>,
 }
@@ -37,9 +45,17 @@ impl Kind {
         let of_rows = request.attributes.as_ref().map(|it| it.bits().into());
         Kind {
             most_value: (1 << request.value_bits.or(of_rows).unwrap_or(0)) - 1,
+            sibling_of: None,
             held: Vec::new(),
             name,
             request,
+        }
+    }
+
+    fn wanted(&self) -> NewFilter {
+        NewFilter {
+            sibling_of: self.sibling_of.map(name),
+            ..NewFilter::from(self.request.clone())
         }
     }
 
@@ -144,14 +160,23 @@ struct Schedule {
     random: Random,
     next: u64,
     /// How often a command was done, refused, withdrawn in time and too late, and
-    /// items were refused by a full filter.
-    seen: [u64; 5],
+    /// items were refused by a full filter; how often a quota refused a command, one that
+    /// was planned already, and an import that had begun; and merges were done and not.
+    seen: [u64; 10],
 }
 
 fn one_lane() -> EngineOptions {
-    EngineOptions {
-        lanes: 1,
-        ..options(512)
+    let mut options = options(512);
+    options.lanes = 1;
+    options.defaults.max_bytes_per_key = Some(1 << QUOTA_BITS);
+    options
+}
+
+/// Whose all filters are.
+fn owner() -> Caller {
+    Caller {
+        key: Some(Arc::from("owner")),
+        ..Caller::default()
     }
 }
 
@@ -159,10 +184,49 @@ fn open(memory: &MemoryStore) -> (Engine, Arc<Metrics>) {
     let store = Arc::new(PageStore::open(Arc::new(memory.clone())).unwrap());
     let metrics = Arc::new(Metrics::new().unwrap());
     let engine = Engine::open(store, &one_lane(), Arc::clone(&metrics)).unwrap();
-    (engine, metrics)
+    (engine.for_caller(owner()), metrics)
 }
 
 impl Schedule {
+    async fn make(&self, kind: usize) {
+        let (filter, wanted) = (name(self.kinds[kind].name), self.kinds[kind].wanted());
+        let made = self.engine.create_filter(&filter, &wanted, None).await;
+        made.unwrap();
+    }
+
+    /// Has the owner have all the bytes that it may but for a few, in these filters.
+    async fn fill_quota(&self) -> Vec<FilterName> {
+        create(&self.engine, "quota", &FilterRequest::default()).await;
+        let mut fillers = vec![name("quota")];
+        for bits in (10..QUOTA_BITS).rev() {
+            let wanted = FilterRequest {
+                capacity: Some(1 << bits),
+                capacity_in_slots: true,
+                ..FilterRequest::default()
+            };
+            let (filler, wanted) = (name(&format!("quota-{bits}")), wanted.into());
+            match self.engine.create_filter(&filler, &wanted, None).await {
+                Ok(_) => fillers.push(filler),
+                Err(error) => assert!(matches!(error, EngineError::OverKeyQuota { .. })),
+            }
+        }
+        fillers
+    }
+
+    /// Has the first of them grow by more than these few, if there still are so few.
+    async fn exceed_quota(&self) {
+        let (filter, items) = (name("quota"), support::batch(0..2_000));
+        let options = AddOptions::default();
+        let refused = self.engine.add(&filter, &items, &options, None).await.err();
+        assert!(refused.is_none_or(|it| matches!(it, EngineError::OverKeyQuota { .. })));
+    }
+
+    async fn remove(&self, filters: Vec<FilterName>) {
+        for filter in filters {
+            self.engine.delete_filter(&filter, None).await.unwrap();
+        }
+    }
+
     /// Some entries, hot ones among them, or many that are new.
     fn entries(&mut self, kind: usize, many: bool) -> Vec<Entry> {
         let most = u64::from(self.kinds[kind].most_value);
@@ -216,29 +280,85 @@ impl Schedule {
         taken.collect()
     }
 
-    /// Has a change done, unless its caller goes before.
+    /// Has a change done, unless its caller goes before, its time is over, or what it
+    /// reads as a whole is to be read no further; or its owner has more bytes than it may,
+    /// before that or once it is planned in slices.
     async fn change<T>(
         &mut self,
         patience: Option<Duration>,
         change: impl AsyncFnOnce(Engine) -> Result<T, EngineError>,
     ) -> Became<T> {
-        let is_late = self.random.below(40) == 0;
-        let engine = self.engine.for_caller(Caller {
-            deadline: is_late.then(Instant::now),
-            ..Caller::default()
-        });
+        let late = match self.random.below(40) {
+            0 => Some(Duration::ZERO),
+            1..=19 => patience,
+            _ => None,
+        };
+        let patience = patience.filter(|_| late.is_none());
         let patience = patience.unwrap_or(Duration::from_secs(600));
-        match tokio::time::timeout(patience, change(engine)).await {
+        let bits = self.random.below(24);
+        let (most, rests) = (self.random.below(1 << bits), Arc::new(AtomicU64::new(0)));
+        let (over_before, over_beside) = (self.random.below(10) == 0, self.random.below(4) == 0);
+        let is_bounded = over_before || over_beside;
+        let fillers = match is_bounded {
+            true => self.fill_quota().await,
+            false => Vec::new(),
+        };
+        if over_before {
+            self.exceed_quota().await;
+        }
+        let caller = Caller {
+            deadline: late.map(|it| Instant::now() + it),
+            ..owner()
+        };
+        let counted = Arc::clone(&rests);
+        let engine = self.engine.for_caller(caller).paced(move || {
+            let rests = Arc::clone(&counted);
+            Box::new(move || match rests.fetch_add(1, Ordering::Relaxed) < most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+        });
+        let beside = async {
+            let (began, plans) = (Instant::now(), &self.metrics.suspended_plans);
+            let is_soon = || began.elapsed() < Duration::from_millis(10);
+            while over_beside && plans.get() == 0 && is_soon() {
+                tokio::task::yield_now().await;
+            }
+            let is_planned = plans.get() > 0;
+            if over_beside {
+                self.exceed_quota().await;
+            }
+            is_planned
+        };
+        let changing = tokio::time::timeout(patience, change(engine));
+        let (changed, is_planned) = tokio::join!(changing, beside);
+        self.remove(fillers).await;
+        match changed {
             Ok(Ok(done)) => {
                 self.seen[0] += 1;
                 Became::Done(done)
             }
-            Ok(Err(EngineError::DeadlineExceeded)) if is_late => Became::Refused,
-            Ok(Err(EngineError::TooManyPages { .. } | EngineError::CompactionRunning)) => {
+            Ok(Err(EngineError::DeadlineExceeded))
+                if late.is_some() || rests.load(Ordering::Relaxed) > most =>
+            {
                 Became::Refused
             }
+            Ok(Err(EngineError::OverKeyQuota { .. })) if is_bounded => {
+                self.seen[5 + usize::from(is_planned)] += 1;
+                Became::Refused
+            }
+            Ok(Err(
+                EngineError::TooManyPages { .. }
+                | EngineError::CompactionRunning
+                | EngineError::Overloaded(Overload::FilterChanges)
+                | EngineError::NotMerged {
+                    why: UnionError::Full(_),
+                    ..
+                },
+            )) => Became::Refused,
+            // Its time was over while it was written.
+            Ok(Err(EngineError::OutcomeLate)) | Err(_) => Became::Withdrawn,
             Ok(Err(error)) => panic!("{error}"),
-            Err(_) => Became::Withdrawn,
         }
     }
 
@@ -352,6 +472,24 @@ impl Schedule {
                 is_last,
                 ..ImportLines::default()
             };
+            // The last commit is refused at first.
+            if is_last {
+                let fillers = self.fill_quota().await;
+                self.exceed_quota().await;
+                let committed = import.commit(&lines).await;
+                self.remove(fillers).await;
+                // A sweep may have made room.
+                if committed.is_ok() {
+                    self.kinds[kind].held.extend(entries);
+                    break;
+                }
+                let is_over = matches!(committed, Err(EngineError::OverKeyQuota { .. }));
+                assert!(is_over, "{committed:?}");
+                let held = self.kinds[kind].held.len() as u64;
+                assert_eq!(items(&self.engine, self.kinds[kind].name).await, held);
+                assert_eq!(import.progress().committed_lines, MANY);
+                self.seen[7] += 1;
+            }
             import.commit(&lines).await.unwrap();
             self.kinds[kind].held.extend(entries);
         }
@@ -489,12 +627,11 @@ impl Schedule {
         let filter = name(self.kinds[kind].name);
         assert!(self.engine.delete_filter(&filter, None).await.is_ok());
         self.kinds[kind].held.clear();
-        let request = self.kinds[kind].request.clone();
         if self.kinds[kind].most_value == 0 {
             let (entries, patience) = (self.entries(kind, true), self.patience(kind, true));
             let given = self.given(kind, &entries);
             let options = AddOptions {
-                create: Some(request.clone().into()),
+                create: Some(self.kinds[kind].wanted()),
                 ..AddOptions::default()
             };
             let added = self.change(patience, async |engine| {
@@ -524,19 +661,79 @@ impl Schedule {
                 }
             }
         }
-        create(&self.engine, self.kinds[kind].name, &request).await;
+        self.make(kind).await;
     }
 
     async fn anew(&mut self, kind: usize) {
         let filter = name(self.kinds[kind].name);
         assert!(self.engine.delete_filter(&filter, None).await.is_ok());
         self.kinds[kind].held.clear();
-        create(
-            &self.engine,
-            self.kinds[kind].name,
-            &self.kinds[kind].request,
-        )
-        .await;
+        self.make(kind).await;
+    }
+
+    /// One or two siblings come, and the filter takes in what they hold.
+    async fn merge(&mut self, kind: usize) {
+        let it = &self.kinds[kind];
+        if it.request.layout != Some(LayoutKind::Paged) || it.expires() {
+            return;
+        }
+        let (filter, request, first) = (it.name, it.request.clone(), self.kinds.len());
+        let count = 1 + self.random.below(2) as usize;
+        for sibling in ["sibling-1", "sibling-2"].into_iter().take(count) {
+            self.kinds.push(Kind {
+                sibling_of: Some(filter),
+                ..Kind::new(sibling, request.clone())
+            });
+            let sibling = self.kinds.len() - 1;
+            self.make(sibling).await;
+            // It stays empty, has few pages, or many.
+            match self.random.below(4) {
+                0 => {}
+                1 => self.add(sibling, false).await,
+                2 => self.add(sibling, true).await,
+                _ => self.anew_with_items(sibling).await,
+            }
+        }
+        let siblings = self.kinds.split_off(first);
+        let from: Vec<FilterName> = siblings.iter().map(|it| name(it.name)).collect();
+        let taken: Vec<Entry> = siblings.into_iter().flat_map(|it| it.held).collect();
+        let most = self.random.below(30_000);
+        let patience = (self.random.below(3) == 0).then(|| Duration::from_micros(most));
+        let (into, held) = (name(filter), Arc::new(()));
+        let merged = self.change(patience, async |engine| {
+            let hold = |_| Ok(Arc::clone(&held));
+            let merged = Box::pin(engine.merge(&into, &from, hold, None)).await?;
+            Ok(merged.answer)
+        });
+        let merged = merged.await;
+        // Where nobody waits for it any more it goes on for a while.
+        while Arc::strong_count(&held) > 1 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let is_united = matches!(merged, Became::Done(_))
+            || self.is_done(kind, &merged, taken.len() as i64).await;
+        if is_united {
+            self.kinds[kind].held.extend(taken);
+        }
+        self.seen[9 - usize::from(is_united)] += 1;
+        // What nobody gave a name then is removed at the next start.
+        if let Became::Withdrawn = merged {
+            self.restart().await;
+        }
+        self.remove(from).await;
+        let started = Instant::now();
+        while !kept(&self.memory).garbage().unwrap().is_empty() {
+            assert!(started.elapsed() < Duration::from_secs(20));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let all = self.given(kind, &self.kinds[kind].held);
+        let found = match self.kinds[kind].most_value > 0 {
+            true => self.engine.has_values(&into, all.entries()).await,
+            false => self.engine.exists(&into, &all.items).await,
+        };
+        assert!(found.unwrap().iter().all(|&it| it));
+        // Each copy is one, too.
+        self.delete(kind, true).await;
     }
 
     /// The filter as it is comes in its own place.
@@ -571,7 +768,7 @@ impl Schedule {
 
     async fn step(&mut self) {
         let kind = self.random.below(self.kinds.len() as u64) as usize;
-        match self.random.below(28) {
+        match self.random.below(31) {
             0..=6 => self.add(kind, false).await,
             7..=9 => self.add(kind, true).await,
             10..=12 => self.delete(kind, false).await,
@@ -593,6 +790,7 @@ impl Schedule {
             24 => self.dump_and_restore(kind).await,
             25 => self.anew(kind).await,
             26 => self.anew_with_items(kind).await,
+            27..=29 => self.merge(kind).await,
             _ => self.restart().await,
         }
         self.settle().await;
@@ -617,7 +815,7 @@ async fn after_every_command_pages_hold_what_their_filters_say() {
         kinds: kinds(),
         random: Random(seed),
         next: 1 << 32,
-        seen: [0; 5],
+        seen: [0; 10],
     };
     create(&it.engine, "tick", &FilterRequest::default()).await;
     for kind in &it.kinds {
@@ -627,11 +825,11 @@ async fn after_every_command_pages_hold_what_their_filters_say() {
         it.step().await;
     }
     println!(
-        "done, refused, withdrawn, too late to be, full: {:?}",
+        "done, refused, withdrawn, too late to be, full, over quota at first, planned, begun, united, not: {:?}",
         it.seen
     );
     // How many of those that are withdrawn are too late depends on the machine.
-    let [done, refused, withdrawn, too_late, full] = it.seen;
-    let seen = [done, refused, withdrawn + too_late, full];
-    assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
+    let [done, refused, withdrawn, too_late, others @ ..] = it.seen;
+    let seen = [done, refused, withdrawn + too_late];
+    assert!(seen.iter().chain(&others).all(|&count| count > 0));
 }
