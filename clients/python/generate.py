@@ -31,7 +31,7 @@ SPELLINGS = {
     r"\basyncio\b": "time", r"\bAbstractAsync": "Abstract",
     r"\b__a(enter|exit)__": r"__\1__", r"\bhandle_async_request\b": "handle_request",
     r"\bAsyncByteStream\b": "SyncByteStream", r"\b__aiter__\b": "__iter__", r"\baclose\b": "close", r"\baread\b": "read", r"\baiter_bytes\b": "iter_bytes",
-    r"\ba((?:file_)?chunks|opened|tell)\b": r"\1", r"\basynccontextmanager\b": "contextmanager", r"\bAwaitable\[(\w+)\]": r"\1",
+    r"\ba((?:file_)?chunks|blocks|opened|tell)\b": r"\1", r"\basynccontextmanager\b": "contextmanager", r"\bAwaitable\[(\w+)\]": r"\1",
     r", Awaitable\b": "", r"\bAsync(Client|Filter|Transport|Iterator|Together|Deadline|Loop|Connections|BaseTransport|HTTPTransport)\b": r"\1",
     # Every asynchronous iterable stands beside a plain one.
     r" \| AsyncIterable\[[^]]*\]": "", r"\bAsyncIterable, AsyncIterator, Callable, Iterable\b": "Callable, Iterable, Iterator",

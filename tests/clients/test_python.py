@@ -4,12 +4,14 @@ one, and the pages that show it."""
 import asyncio
 import contextlib
 import doctest
+import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import tomllib
 import unittest
 from unittest import mock
@@ -204,6 +206,41 @@ class Calls(Served):
         copy.delete_many(range(4900))
         self.assertRegex(copy.compact().status_url, "compaction$")
         self.assertIn(copy.compaction().state, ("running", "complete", "done"))
+
+    def test_a_dump_is_restored_from_whatever_gives_its_bytes(self):
+        client = self.client()
+        source = client.filter("whole")
+        source.add_many(range(500_000), create={"capacity": 500_000})
+        with source.dump() as pieces:
+            dump = b"".join(pieces)
+        path = pathlib.Path(self.directory.name) / "whole.dump"
+        path.write_bytes(dump)
+        reads = []
+
+        class Noted(io.FileIO):
+            def read(self, size=-1):
+                reads.append((size, threading.current_thread()))
+                return super().read(size)
+
+        cut = [dump[:100_000], dump[100_000:]]
+        for given in (lambda: dump, lambda: cut, lambda: iter(cut), lambda: (it for it in cut), lambda: io.BytesIO(dump),
+                      lambda: self.enterContext(open(path, "rb")), lambda: self.enterContext(Noted(path))):
+            self.assertEqual(client.filter("again").restore(given(), replace=True).items, 500_000)
+
+            async def restored():
+                async with cuckood.AsyncClient(self.server.url("")) as client:
+                    return await client.filter("again").restore(given(), replace=True)
+
+            reads.clear()
+            self.assertEqual(asyncio.run(restored()).items, 500_000)
+        self.assertGreater(len(reads), len(dump) >> 20)
+        self.assertTrue(all(0 < size <= 1 << 20 and thread is not threading.main_thread() for size, thread in reads))
+
+        async def moved():
+            async with cuckood.AsyncClient(self.server.url("")) as client, client.filter("whole").dump() as pieces:
+                return await client.filter("again").restore(pieces, replace=True)
+
+        self.assertEqual(asyncio.run(moved()).items, 500_000)
 
     def test_siblings_are_merged_and_strangers_refused(self):
         client = self.client()

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { Readable } from "node:stream";
 import { type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, encoded } from "./batches.js";
 import { Calls, either, onAbort, pause, within } from "./calls.js";
 import { Coalescer } from "./coalescer.js";
@@ -337,8 +338,9 @@ export class Transport {
     }
     return this.#stream("PUT", at, undefined, signal, async (url, ends) => {
       await this.#reach.check(url);
-      // fetch takes any iterable of bytes and needs `duplex`; its types know neither.
-      const sent = { method: "PUT", headers: { ...this.#options.headers, ...headers }, body: content, duplex: "half" };
+      // fetch takes what is asynchronous, and makes a text of other iterables; it needs `duplex`. Its types know neither.
+      const body = Symbol.asyncIterator in content ? content : Readable.from(content);
+      const sent = { method: "PUT", headers: { ...this.#options.headers, ...headers }, body, duplex: "half" };
       const response = await this.#fetch(addressOf(url, at, query), { ...sent, signal: ends } as unknown as RequestInit);
       const text = await response.text();
       if (!response.ok) throw problemOf(response.status, response.headers, text, url + at);

@@ -2,6 +2,7 @@
 // passes: one as it is, one with small limits, one that loses answers.
 
 import assert from "node:assert/strict";
+import { Readable } from "node:stream";
 import test from "node:test";
 import {
   Client, CuckoodError, FileAt, type Filter, FilterDiffers, FilterExists, FilterFile, FilterNotFound, Forbidden, ImportNotFound,
@@ -77,6 +78,13 @@ test("a filter moves by its dump", async () => {
   // A fetch of one's own does the same.
   const fetching = new Client({ fetch }).filter("fetched");
   assert.equal((await fetching.restore(await source.dump())).items, 5000);
+  const whole = new Uint8Array(await new Response(await source.dump()).arrayBuffer());
+  const cut = [whole.subarray(0, 100), whole.subarray(100)];
+  for (const filter of [fetching, target]) {
+    for (const given of [cut, cut.values(), new Blob([whole]).stream(), Readable.from(cut)]) {
+      assert.equal((await filter.restore(given, { replace: true })).items, 5000);
+    }
+  }
   assert.equal(await fetching.exists(17), true);
   await target.deleteMany(range(4900));
   assert.match((await target.compact()).status_url, /compaction$/);

@@ -25,6 +25,9 @@ _BYTES = 4 << 20
 # What a slow source has given is not kept back for longer, once more comes.
 _SECONDS = 5.0
 
+# Bytes of a file that are read at a time.
+_BLOCK = 1 << 18
+
 _GZIP = b"\x1f\x8b"
 # How what gzip has packed begins, as it is and decoded as UTF-8 or Latin-1.
 _PACKED = (b"\x1f\x8b\b", "\x1f\ufffd\b".encode(), "\x1f\x8b\b".encode())
@@ -225,6 +228,24 @@ async def afile_chunks(file: BufferedReader, skip: int) -> AsyncIterator[Chunk]:
     read = file_chunks(file, skip)
     while (chunk := await asyncio.to_thread(next, read, None)) is not None:
         yield chunk
+
+
+def blocks(content: Iterable[bytes]) -> Iterable[bytes]:
+    """A body in pieces; httpx reads a file in such."""
+    return content
+
+
+async def ablocks(content: Iterable[bytes] | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The same; a file is read in another thread."""
+    if isinstance(content, AsyncIterable):
+        async for piece in content:
+            yield piece
+    elif read := getattr(content, "read", None):
+        while piece := await asyncio.to_thread(read, _BLOCK):
+            yield piece
+    else:
+        for piece in content:
+            yield piece
 
 
 def tell(progress: Progress | None, report: ImportBody) -> None:

@@ -15,6 +15,7 @@ import httpx
 
 from .._batches import BatchLimits, Entry, Item, Parts, Replacement, as_json, body, encoded
 from .._deadline import AsyncDeadline, is_good
+from .._each import ablocks
 from .._loops import AsyncLoop
 from .._pods import Pods, Positions
 from .._retry import Attempts, Backoff, Request, is_visible
@@ -309,7 +310,7 @@ class AsyncTransport:
         url = self._pods.current
         try:
             response = await self._here.http.put(
-                url + at, params=params, headers={**self._headers, **headers}, content=content,
+                url + at, params=params, headers={**self._headers, **headers}, content=ablocks(content),
                 timeout=self._timeout,
             )
         except httpx.RequestError as error:

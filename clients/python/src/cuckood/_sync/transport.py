@@ -16,6 +16,7 @@ import httpx
 
 from .._batches import BatchLimits, Entry, Item, Parts, Replacement, as_json, body, encoded
 from .._deadline import Deadline, is_good
+from .._each import blocks
 from .._loops import Loop
 from .._pods import Pods, Positions
 from .._retry import Attempts, Backoff, Request, is_visible
@@ -310,7 +311,7 @@ class Transport:
         url = self._pods.current
         try:
             response = self._here.http.put(
-                url + at, params=params, headers={**self._headers, **headers}, content=content,
+                url + at, params=params, headers={**self._headers, **headers}, content=blocks(content),
                 timeout=self._timeout,
             )
         except httpx.RequestError as error:
