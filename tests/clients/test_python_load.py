@@ -181,6 +181,36 @@ class Imports(Served):
 
         self.assertEqual(asyncio.run(asynchronous()).committed_lines, told[-1])
 
+    def test_fewer_lines_than_are_committed_are_another_list(self):
+        path = pathlib.Path(self.directory.name) / "shorter.txt"
+        for number in range(4):
+            path.write_text("".join(f"{it}\n" for it in range(10, 10 + number)))
+
+            async def names():
+                for it in range(10, 10 + number):
+                    yield str(it)
+
+            async def asynchronous(give):
+                async with cuckood.AsyncClient(self.server.url("")) as client:
+                    return await give(client.filter("autumn"))
+
+            autumn = self.fresh(self.client(), "autumn")
+            self.assertEqual(autumn.import_items(["a", "b", "c"], import_id="autumn-1").added, 3)
+            for give in (
+                lambda: autumn.import_items(range(number), import_id="autumn-1"),
+                lambda: autumn.import_file(path, import_id="autumn-1"),
+                lambda: asyncio.run(asynchronous(lambda it: it.import_items(range(number), import_id="autumn-1"))),
+                lambda: asyncio.run(asynchronous(lambda it: it.import_items(names(), import_id="autumn-1"))),
+                lambda: asyncio.run(asynchronous(lambda it: it.import_file(path, import_id="autumn-1"))),
+            ):
+                if number == 3:
+                    self.assertEqual(give().committed_lines, 3)
+                    continue
+                with self.assertRaisesRegex(
+                    cuckood.CuckoodError, f"3 lines are committed, and {number} were given: .*a new list needs a new import_id",
+                ):
+                    give()
+
     def test_a_slow_source_is_committed_while_it_gives(self):
         chunks = [*cuckood._each.chunks((time.sleep(0.6) or str(number) for number in range(10)), 0)]
         self.assertGreater(len(chunks), 1)

@@ -122,6 +122,7 @@ export class Lines {
       const next = this.#pieces.next();
       it = "then" in next ? await next : next;
     }
+    if (number < skip) throw shorter(skip);
     if (lines.length > 0) yield { content: lines.join(""), lines: lines.length };
   }
 
@@ -140,6 +141,7 @@ export class Lines {
 
   /** Bytes as they are, but for a byte order mark at their beginning. */
   async *#text(skip: number, limits: ChunkLimits): AsyncGenerator<Chunk, void> {
+    const skipped = skip;
     let [gathered, size, lines] = [[] as Uint8Array[], 0, 0];
     // How much is gathered of the line that has not ended.
     let open = 0;
@@ -170,11 +172,11 @@ export class Lines {
         begin = ended;
         yield chunk();
       }
-      if (skip > 0) continue;
       const rest = Math.min(piece.length - ended, Math.max(0, LONGEST_LINE - open));
       open += rest;
-      if (ended + rest > begin) take(piece.subarray(begin, ended + rest));
+      if (skip === 0 && ended + rest > begin) take(piece.subarray(begin, ended + rest));
     }
+    if (skip > Number(open > 0)) throw shorter(skipped);
     if (open > 0) lines += 1;
     if (size > 0) yield chunk();
   }
@@ -226,6 +228,12 @@ function isReadline(source: ImportSource): source is Interface {
 /** Whether it is an item as it is. */
 function isBare(item: unknown): item is { item: unknown } {
   return typeof item === "object" && item !== null && "item" in item && Object.keys(item).length === 1;
+}
+
+function shorter(skipped: number): CuckoodError {
+  return new CuckoodError(
+    `of this importId ${skipped} lines are committed, and fewer were given: it is that of another or longer list; a new list needs a new importId`,
+  );
 }
 
 function refusePacked(start: string): void {

@@ -417,6 +417,22 @@ test("an import tells its progress and resumes where it was", async () => {
   assert.equal((await resumed.importItems(new Blob([text]), half)).added, 110_000);
 });
 
+test("fewer lines than are committed are another list", async () => {
+  const autumn = client.filter("autumn");
+  await autumn.create({ capacity: 100 });
+  assert.equal((await autumn.importItems(["a", "b", "c"], { importId: "autumn-1" })).added, 3);
+  for (const lines of range(4)) {
+    const items = range(lines).map(String);
+    for (const text of [items.join("\n"), items.map((it) => `${it}\n`).join("")]) {
+      for (const source of [items, new Blob([text]), Readable.from([...text].map((it) => Buffer.from(it)), { objectMode: false })]) {
+        const again = autumn.importItems(source, { importId: "autumn-1" });
+        if (lines === 3) assert.equal((await again).committed_lines, 3);
+        else await assert.rejects(again, /^CuckoodError: of this importId 3 lines are committed.* a new list needs a new importId/);
+      }
+    }
+  }
+});
+
 test("an import ends with its signal, although the source waits", async () => {
   const waiting = client.filter("waiting");
   await waiting.create({ capacity: 100 });

@@ -12,6 +12,7 @@ from typing import Any
 
 from ._batches import Line, entries_of, entry_line, line, no_utf8
 from ._models import ImportBody
+from .errors import CuckoodError
 
 Progress = Callable[[ImportBody], object]
 """Is called after each request of an import."""
@@ -96,8 +97,13 @@ class _Chunks:
         """Leaves a line out."""
         self.number += 1
 
-    def rest(self) -> Iterator[Chunk]:
+    def rest(self, skipped: int) -> Iterator[Chunk]:
         """What is left at the end."""
+        if self.number < skipped:
+            raise CuckoodError(
+                f"of this import_id {skipped} lines are committed, and {self.number} were given: it is that of another "
+                "or longer list; a new list needs a new import_id"
+            )
         if self.lines:
             yield self.taken()
 
@@ -175,7 +181,7 @@ def chunks(items: Iterable[Line], skip: int) -> Iterator[Chunk]:
             gathered.skip()
         else:
             yield from gathered.take(item)
-    yield from gathered.rest()
+    yield from gathered.rest(skip)
 
 
 async def achunks(items: Iterable[Line] | AsyncIterable[Line], skip: int) -> AsyncIterator[Chunk]:
@@ -191,7 +197,7 @@ async def achunks(items: Iterable[Line] | AsyncIterable[Line], skip: int) -> Asy
             continue
         for chunk in gathered.take(item):
             yield chunk
-    for chunk in gathered.rest():
+    for chunk in gathered.rest(skip):
         yield chunk
 
 
