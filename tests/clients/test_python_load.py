@@ -463,6 +463,11 @@ class Crowds(Served):
         self.assertLessEqual(sent, 2 * -(-CALLS // 1000))
         self.assertEqual(self.client().filter("batched").info().items, CALLS - CALLS // 2)
 
+        async def keyed(client):
+            return await asyncio.gather(*(client.filter("batched").add(n, idempotency_key=f"key-{n}") for n in range(3)))
+
+        self.assertEqual(self.at_once(keyed, coalesce_changes=True)[1], 3)
+
     def test_one_item_that_is_refused_fails_for_itself_alone(self):
         self.client().filter("picky").create(capacity=1000, fingerprint_bits=32)
 

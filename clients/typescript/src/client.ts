@@ -30,7 +30,8 @@ export interface ClientOptions {
   maxInFlight?: number;
   /**
    * Whether single items that are added or deleted at the same time go as one
-   * request, as those that are asked for do. It is committed as a whole or not at all.
+   * request, as those that are asked for do; those with an `idempotencyKey` do not. It is
+   * committed as a whole or not at all.
    */
   coalesceChanges?: boolean;
   /**

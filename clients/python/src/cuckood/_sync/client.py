@@ -48,8 +48,9 @@ class Client:
     `max_in_flight`: requests on their way at the same time. Others wait for a place, however
     many they are; that is no error, and their patience begins when they have one.
     `coalesce_changes`: of `Client`, whether single adds and deletes that are made at the
-    same time go as batches, as questions always do. A batch is made as a whole or not at all:
-    one that the server refuses has them made without the refused item.
+    same time go as batches, as questions always do; those with an `idempotency_key` do not. A
+    batch is made as a whole or not at all: one that the server refuses has them made without
+    the refused item.
     `http`: a client of httpx, for example with certificates. It is not closed. It needs
     `max_in_flight` connections: a wait for one is part of `timeout`.
 
