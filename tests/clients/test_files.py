@@ -430,6 +430,12 @@ class Opened(unittest.TestCase):
         )
         self.assertEqual((ran.stdout.split(), ran.stderr), (["True", "httpx"], ""))
 
+    def test_one_item_is_not_taken_for_several(self):
+        with cuckood.FilterFile(self.FILE) as file:
+            for call in (file.exists_many, file.count_many, file.values_many):
+                with self.assertRaisesRegex(TypeError, "'abc' is one item, not many: pass a list"):
+                    call("abc")
+
     def test_all_names_are_there_and_no_others(self):
         names = {}
         exec("from cuckood import *", names)

@@ -98,6 +98,41 @@ class Calls(Served):
         with self.assertRaisesRegex(TypeError, "'abc' is one key"):
             self.client().lookup(["ada"], filters="abc")
 
+    def test_what_has_another_type_is_refused_in_words(self):
+        client = self.client()
+        users = client.filter("typed")
+        users.create(capacity=10)
+        for says, call in {
+            "idempotency_key is 7: pass a str": lambda: users.add("ada", idempotency_key=7),
+            "idempotency_key is b'x': pass a str": lambda: users.drop(idempotency_key=b"x"),
+            "a key or id is 7: pass a str": lambda: client.filter(7),
+            "a key or id is 8: pass a str": lambda: users.import_items(["ada"], import_id=8),
+            "a key or id is None: pass a str": lambda: client.backup(None),
+            "None is no item": lambda: users.locate(None),
+            "1.5 is no item": lambda: users.locate(1.5),
+            "None is no list of items: pass a list": lambda: users.add_many(None),
+            "7 is no list of items: pass a list": lambda: client.lookup(7, prefix="t"),
+            "1.5 is no list of items: pass a list, or import_file": lambda: users.import_items(1.5),
+            "2 is no list of items": lambda: users.add_values(2),
+            r"\(\) is no entry": lambda: users.add_values([()]),
+            r"\('ada',\) is no entry": lambda: users.import_items([("ada",)]),
+            r"\('ada', 1, 2, 3\) is no entry": lambda: users.add_values([("ada", 1, 2, 3)]),
+            "7 is one key, not many": lambda: client.lookup(["ada"], filters=7),
+            "has no form in JSON: .*of a filter its key": lambda: users.merge(users),
+            "str is no dump: pass bytes, or .*open": lambda: users.restore("a.dump"),
+            "NoneType is no dump": lambda: users.restore(None),
+            "url is 7: pass a str": lambda: cuckood.Client(7),
+            r"url is \[7\]: pass a str": lambda: cuckood.Client([7]),
+            "api_key is of type bytes: pass a str": lambda: cuckood.Client(api_key=b"secret"),
+            "pass an httpx.Client$": lambda: cuckood.Client(http=httpx.AsyncClient()),
+        }.items():
+            with self.subTest(says), self.assertRaisesRegex(TypeError, says):
+                call()
+        for wrong in (0, "7", 1.5, None):
+            with self.subTest(wrong), self.assertRaisesRegex(ValueError, f"max_in_flight is {wrong!r}: an integer from 1"):
+                cuckood.Client(max_in_flight=wrong)
+        self.assertEqual(users.info().items, 0)
+
     def test_what_no_header_can_have_is_refused_before_it_is_sent_and_no_key_is_printed(self):
         for key in ("\u00fcmlaut", "sec ret", "sec\nret"):
             with self.subTest(key), self.assertRaisesRegex(ValueError, "other characters than visible ASCII") as refused:

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Entry, type Item, type Many, type Replacement, several } from "./batches.js";
+import { type Entry, type Item, type Many, type Replacement, line, several } from "./batches.js";
 import { onAbort, onStillness } from "./calls.js";
 import { CuckoodError, FilterDiffers, FilterNotFound, ImportIncomplete, ImportNotFound, NotUnderstoodError } from "./errors.js";
 import type {
@@ -68,7 +68,7 @@ export interface ImportOptions extends CallOptions {
   onProgress?: (report: ImportBody) => void | Promise<void>;
 }
 
-/** A filter by its key. All errors are `CuckoodError`; without the filter `FilterNotFound`. */
+/** A filter by its key. Errors are `CuckoodError`, without the filter `FilterNotFound`, and of bad arguments `TypeError` or `RangeError`. */
 export class Filter {
   readonly key: string;
   readonly #transport: Transport;
@@ -379,7 +379,8 @@ export class Filter {
 
   /** The slots in which the item may lie. */
   async locate(item: string | number | bigint, options: CallOptions = {}): Promise<LocatedBody> {
-    return this.#transport.ask(`${this.#path}/locate`, known("locate", options, CALL), { item: String(item) });
+    const asked = known("locate", options, CALL);
+    return this.#transport.ask(`${this.#path}/locate`, asked, { item: line(item) && String(item) });
   }
 
   /** A consistent copy of the filter. Its end is reached only if the copy is whole. */

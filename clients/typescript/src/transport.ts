@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
-import { type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, encoded } from "./batches.js";
+import { type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, encoded, said } from "./batches.js";
 import { Calls, either, onAbort, pause, within } from "./calls.js";
 import { Coalescer } from "./coalescer.js";
 import { type Answer, Connections, type Exchange, type Fetch, exchangeBy } from "./connections.js";
@@ -87,7 +87,10 @@ interface Request extends CallOptions {
 
 /** A path with each part percent-encoded. */
 export function path(...parts: string[]): string {
-  return parts.map((part) => `/${encodeURIComponent(part)}`).join("");
+  return parts.map((part) => {
+    if (typeof part !== "string") throw new TypeError(`a key or id is ${said(part)}: pass a string`);
+    return `/${encodeURIComponent(part)}`;
+  }).join("");
 }
 
 /** A server, or the pods of a cluster, and how patiently they are asked. */
@@ -225,6 +228,9 @@ export class Transport {
     method: string, at: string, content: string | undefined, { idempotencyKey, signal }: ChangeOptions,
     headers: Record<string, string> = {},
   ): Promise<T> {
+    if (idempotencyKey !== undefined && !(typeof idempotencyKey === "string" && /^[!-~]{1,255}$/.test(idempotencyKey))) {
+      throw new TypeError(`idempotencyKey is ${said(idempotencyKey)}: pass a string of 1 to 255 visible ASCII characters`);
+    }
     const key = idempotencyKey === undefined ? this.#newKey() : { "idempotency-key": idempotencyKey };
     const sent = { ...key, ...(content && JSON_BODY), ...headers };
     return this.send({ method, path: at, headers: sent, content, signal });
@@ -332,6 +338,9 @@ export class Transport {
 
   /** Sends a body of any length. Only bytes can be sent a second time. */
   async upload<T>(at: string, query: Record<string, string>, content: Bytes, { signal }: CallOptions): Promise<T> {
+    if (typeof content !== "object" || content === null || !(Symbol.iterator in content || Symbol.asyncIterator in content)) {
+      throw new TypeError(`${said(content)} is no dump: pass its bytes, or what yields them, such as createReadStream(path)`);
+    }
     const headers = { "content-type": "application/octet-stream" };
     if (content instanceof Uint8Array) {
       return this.send({ method: "PUT", path: at, query, headers, content, repeatable: false, signal });

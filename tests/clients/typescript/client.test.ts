@@ -228,6 +228,21 @@ test("an end during attempts has the last failure as its cause", async () => {
   assert.match(String((ended as Error).cause), /fetch failed|ECONNREFUSED/);
 });
 
+test("what has another type is refused in words", async () => {
+  const people = client.filter("typed");
+  await people.create({ capacity: 100 });
+  for (const key of [7, null, "", "\u00fc", "a b", "x".repeat(256)]) {
+    const add = people.add("ada", { idempotencyKey: key as never });
+    await assert.rejects(add, /TypeError: idempotencyKey is .*: pass a string of 1 to 255 visible ASCII characters/);
+  }
+  assert.throws(() => client.filter(7 as never), /TypeError: a key or id is 7: pass a string/);
+  await assert.rejects(people.importItems(["ada"], { importId: 8 as never }), /a key or id is 8: pass a string/);
+  for (const wrong of [null, 1.5, true]) await assert.rejects(people.locate(wrong as never), /is no (?:item|safe integer)/);
+  for (const wrong of [null, "a.dump", 7, {}]) await assert.rejects(people.restore(wrong as never), /TypeError: .* is no dump: pass its bytes/);
+  assert.equal((await people.info()).items, 0);
+  await people.drop();
+});
+
 test("what is an entry is not taken for an item, nor an item for an entry", async () => {
   const people = client.filter("words");
   await people.create({ capacity: 100, value_bits: 8 });

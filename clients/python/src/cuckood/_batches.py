@@ -64,11 +64,18 @@ def encoded(items: Iterable[Item | Entry | Replacement], named: str) -> tuple[li
     return [_line(item, line) for item in items], {}
 
 
-def several(given: Iterable[Any]) -> Iterable[Any]:
+def several(given: Iterable[Any]) -> list[Any]:
     """Items, or entries, that can be read twice."""
-    if isinstance(given, (str, bytes, bytearray)):
-        raise TypeError(f"{given[:80]!r} is one item, not many: pass a list")
+    refuse_single(given)
     return list(given)
+
+
+def refuse_single(given: object, otherwise: str = "") -> None:
+    """Refuses what is not several items."""
+    if isinstance(given, (str, bytes, bytearray)):
+        raise TypeError(f"{given[:80]!r} is one item, not many: pass a list{otherwise}")
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{given!r} is no list of items: pass a list{otherwise}")
 
 
 def entries_of(given: Iterable[Any]) -> Iterable[Any]:
@@ -82,9 +89,13 @@ def entries_of(given: Iterable[Any]) -> Iterable[Any]:
 
 def _entry(item: Any) -> Any:
     found = _as_tuple(item)
-    if not isinstance(found, tuple):
-        raise TypeError(f"{item!r} is no entry: an entry is an item with a value or a row, such as ('ada', 17)")
+    if not isinstance(found, tuple) or not found:
+        raise _no_entry(item)
     return found
+
+
+def _no_entry(item: object) -> TypeError:
+    return TypeError(f"{item!r} is no entry: an entry is an item with a value or a row, such as ('ada', 17)")
 
 
 def _as_tuple(item: Item | Entry | Replacement) -> Any:
@@ -102,9 +113,9 @@ def _as_tuple(item: Item | Entry | Replacement) -> Any:
 def _line(item: Any, line_of: Callable[[Item], bytes]) -> bytes:
     if not isinstance(item, tuple):
         return line_of(item)
+    if not 2 <= len(item) <= 3:
+        raise _no_entry(item)
     item, *values = item
-    if not values:
-        raise TypeError(f"{(item,)!r} is no entry: it has no value")
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, Mapping)):
             raise TypeError(f"{value!r} is no value: a value is an int, or for attributes a mapping of their names")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from io import BufferedReader, IOBase
 from typing import Any
 
-from ._batches import Line, entries_of, entry_line, line, no_utf8
+from ._batches import Line, entries_of, entry_line, line, no_utf8, refuse_single
 from ._models import ImportBody
 from .errors import CuckoodError
 
@@ -156,10 +156,7 @@ def _json(item: Line, text: bytes | None) -> bytes | None:
 
 
 def _each_of(items: Iterable[Line]) -> Iterable[Line]:
-    if isinstance(items, (str, bytes, bytearray)):
-        raise TypeError(f"{items[:80]!r} is one item, not many: pass a list, or import_file(path) for a file")
-    if isinstance(items, os.PathLike):
-        raise TypeError(f"{items!r} is a path: import_file(path) imports its lines")
+    refuse_single(items, ", or import_file(path) for a file")
     return _ended(items) if isinstance(items, IOBase) else entries_of(items)
 
 
@@ -234,6 +231,12 @@ async def afile_chunks(file: BufferedReader, skip: int) -> AsyncIterator[Chunk]:
     read = file_chunks(file, skip)
     while (chunk := await asyncio.to_thread(next, read, None)) is not None:
         yield chunk
+
+
+def refuse_no_blocks(content: object) -> None:
+    """Refuses what is no body."""
+    if isinstance(content, (str, bytearray, memoryview)) or not isinstance(content, (Iterable, AsyncIterable)):
+        raise TypeError(f"{type(content).__name__} is no dump: pass bytes, or what yields bytes, such as open(path, 'rb')")
 
 
 def blocks(content: Iterable[bytes]) -> Iterable[bytes]:

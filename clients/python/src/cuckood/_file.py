@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import BinaryIO, Literal, Self
 
-from ._batches import Item, as_bytes
+from ._batches import Item, as_bytes, several
 from ._hashes import mix, murmur64a, siphash13
 from ._seconds import Seconds, seconds
 from .errors import FilterFileError
@@ -325,7 +325,7 @@ class FilterFile:
     ) -> list[bool]:
         """The same of many items, in their order."""
         since = self._since(within_seconds, now)
-        return [self._exists(as_bytes(item), since) for item in items]
+        return [self._exists(as_bytes(item), since) for item in several(items)]
 
     def count(self, item: Item, *, now: float | None = None) -> int:
         """Copies of the item: never too low, too high as often as a false positive occurs."""
@@ -339,7 +339,7 @@ class FilterFile:
 
     def count_many(self, items: Iterable[Item], *, now: float | None = None) -> list[int]:
         """The same of many items, in their order."""
-        return [self.count(item, now=now) for item in items]
+        return [self.count(item, now=now) for item in several(items)]
 
     def values(self, item: Item) -> list[int]:
         """The values of the item, ascending; of a filter with attributes the bits of its rows.
@@ -353,7 +353,7 @@ class FilterFile:
 
     def values_many(self, items: Iterable[Item]) -> list[list[int]]:
         """The same of many items, in their order."""
-        return [self.values(item) for item in items]
+        return [self.values(item) for item in several(items)]
 
     def _since(self, within: Seconds | None, now: float | None) -> int | None:
         """The first epoch in which an item may have been seen last that is found."""

@@ -13,6 +13,8 @@ class Pods:
     it fails, then the next one."""
 
     def __init__(self, urls: Sequence[str]) -> None:
+        if not isinstance(urls, Sequence) or not all(isinstance(url, str) for url in urls):
+            raise TypeError(f"url is {urls!r}: pass a str, or a list of them")
         if not urls or not all(url.strip() for url in urls):
             raise ValueError("url is empty: give the address of the server, or leave it out to use CUCKOOD_SERVER")
         self._urls = [_address(url) for url in urls]

@@ -30,6 +30,13 @@ def is_visible(text: str) -> bool:
     return all("!" <= it <= "~" for it in text)
 
 
+def text(given: object, named: str) -> str:
+    """What has to be a str."""
+    if not isinstance(given, str):
+        raise TypeError(f"{named} is {given!r}: pass a str")
+    return given
+
+
 @dataclass(frozen=True)
 class Request:
     """One request. One that is not `repeatable` is sent again only where the

@@ -17,7 +17,7 @@ def seconds(given: Seconds) -> float:
 def in_json(value: object) -> object:
     """What JSON has no word for: whole seconds."""
     if not isinstance(value, timedelta):
-        raise TypeError(f"{value!r} has no form in JSON")
+        raise TypeError(f"{value!r} has no form in JSON: of many pass a list, of a filter its key")
     whole, rest = divmod(value, timedelta(seconds=1))
     if rest:
         raise ValueError(f"{value!r} is not a whole number of seconds")

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from ._batches import Item
+from ._batches import Item, several
 from ._file import FilterFile, has_key, marks, told_bytes
 from ._seconds import Seconds, seconds
 from ._sync.filter import Filter
@@ -139,7 +139,7 @@ class SyncedFilter:
         self, items: Iterable[Item], *, within_seconds: Seconds | None = None, confirm: bool = False
     ) -> list[bool | None]:
         """The same of many items, in their order."""
-        asked = list(items)
+        asked = several(items)
         # Another one may take its place meanwhile.
         checked = self._checked
         found = checked.file.exists_many(asked, within_seconds=within_seconds)

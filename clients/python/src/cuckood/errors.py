@@ -20,7 +20,8 @@ __all__ = [
 
 
 class CuckoodError(Exception):
-    """All errors of this package.
+    """All errors of this package but `TypeError` and `ValueError`, which say what is wrong with
+    arguments.
 
     `completed`: results of the items before the failed part, if a batch was sent
     in several parts; those are done and stay done.

@@ -65,7 +65,10 @@ class AsyncClient:
         if url is None:
             url = (os.environ.get("CUCKOOD_SERVER") or "http://127.0.0.1:8080").split(",")
         # What is read from a file ends with its line.
-        key = (api_key or os.environ.get("CUCKOOD_API_KEY") or "").strip()
+        key = api_key or os.environ.get("CUCKOOD_API_KEY") or ""
+        if not isinstance(key, str):
+            raise TypeError(f"api_key is of type {type(key).__name__}: pass a str")
+        key = key.strip()
         if not is_visible(key):
             raise ValueError("the API key has other characters than visible ASCII: give it as `cuckood keys add` printed it")
         self._transport = AsyncTransport(
@@ -120,7 +123,7 @@ class AsyncClient:
         `prefix`; with `first` only up to the first that contains the item.
         `within_seconds`, of filters with windows: which of them saw the item so lately.
         """
-        if isinstance(filters, str):
+        if isinstance(filters, str) or not isinstance(filters, Iterable | None):
             raise TypeError(f"{filters!r} is one key, not many: pass a list of keys")
         fields: dict[str, object] = {"first": first}
         if within_seconds is not None:

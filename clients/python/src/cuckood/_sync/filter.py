@@ -8,7 +8,7 @@ from datetime import timedelta
 from os import PathLike
 from typing import Any, Literal, Unpack
 
-from .._batches import Entries, Item, Line, Replacement, entries_of, several
+from .._batches import Entries, Item, Line, Replacement, as_bytes, entries_of, several
 from .._each import Chunk, Progress, chunks, file_chunks, opened, tell
 from .._models import (
     AddedBody, CompactionBegunBody, CompactionBody, FilterBody, FilterFields, ImportBody, LocatedBody,
@@ -24,7 +24,8 @@ _EMPTY = Chunk(b"")
 
 
 class Filter:
-    """A filter by its key. All errors are `CuckoodError`; without the filter `FilterNotFound`.
+    """A filter by its key. Errors are `CuckoodError`, without the filter `FilterNotFound`, and of bad
+    arguments `TypeError` or `ValueError`.
 
     `idempotency_key` of a change: one of your own, so that the change is also made
     once if your program is restarted and calls again within 24 hours. A batch with
@@ -314,7 +315,7 @@ class Filter:
     def locate(self, item: str | int) -> LocatedBody:
         """The slots in which the item may lie."""
         return LocatedBody.from_json(
-            self._transport.ask("GET", f"{self._path}/locate", {"item": str(item)})
+            self._transport.ask("GET", f"{self._path}/locate", {"item": as_bytes(item).decode()})
         )
 
     def dump(self, *, without_key: bool = False) -> Download:

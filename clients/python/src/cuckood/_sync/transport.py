@@ -16,10 +16,10 @@ import httpx
 
 from .._batches import BatchLimits, Entry, Item, Parts, Replacement, as_json, body, encoded
 from .._deadline import Deadline, is_good
-from .._each import blocks
+from .._each import blocks, refuse_no_blocks
 from .._loops import Loop
 from .._pods import Pods, Positions
-from .._retry import Attempts, Backoff, Request, is_visible
+from .._retry import Attempts, Backoff, Request, is_visible, text
 from .._together import Together, Kind
 from ..errors import CuckoodError, NoAnswerError, ProblemError, in_words, json_of, problem_of
 from .connections import own_http
@@ -37,7 +37,7 @@ _CONNECT = 1.0
 
 def path(*parts: str) -> str:
     """A path with each part percent-encoded."""
-    return "".join(f"/{quote(part, safe='')}" for part in parts)
+    return "".join(f"/{quote(text(part, 'a key or id'), safe='')}" for part in parts)
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,10 @@ class Transport:
         self, pods: Pods, headers: dict[str, str], consistency: str | None, timeout: float, backoff: Backoff,
         limits: BatchLimits, max_in_flight: int, coalesce_changes: bool, http: httpx.Client | None,
     ) -> None:
-        if max_in_flight < 1:
-            raise ValueError(f"max_in_flight is {max_in_flight}: at least one request has to be in flight")
+        if not isinstance(max_in_flight, int) or max_in_flight < 1:
+            raise ValueError(f"max_in_flight is {max_in_flight!r}: an integer from 1 is allowed")
+        if http is not None and not isinstance(http, httpx.Client):
+            raise TypeError(f"http is {http!r}: pass an httpx.Client")
         if not 0 < timeout < math.inf:
             raise ValueError(f"timeout is {timeout}: a number of seconds above 0 is allowed")
         if not backoff.patience >= 0:
@@ -185,7 +187,9 @@ class Transport:
         self, method: str, at: str, content: bytes | None, idempotency_key: str | None,
         headers: dict[str, str] | None = None,
     ) -> Any:
-        if idempotency_key is not None and not (0 < len(idempotency_key) <= 255 and is_visible(idempotency_key)):
+        if idempotency_key is not None and not (
+            0 < len(text(idempotency_key, "idempotency_key")) <= 255 and is_visible(idempotency_key)
+        ):
             raise ValueError(f"idempotency_key is {idempotency_key!r}: 1 to 255 visible ASCII characters are allowed")
         key = {"idempotency-key": idempotency_key} if idempotency_key is not None else {
             "idempotency-key": uuid.uuid4().hex, "idempotency-key-lifetime": self._lifetime,
@@ -304,6 +308,7 @@ class Transport:
         content: bytes | Iterable[bytes],
     ) -> Any:
         """Sends a body of any length. Only bytes can be sent a second time."""
+        refuse_no_blocks(content)
         headers = {"content-type": "application/octet-stream", **headers}
         if isinstance(content, bytes):
             request = Request("PUT", at, params=params, headers=headers, content=content, repeatable=False)
