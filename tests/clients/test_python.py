@@ -464,6 +464,13 @@ class Retries(unittest.TestCase):
         with self.assertRaises(cuckood.NoAnswerError):
             self.attempts().after_silence(once, httpx.ReadError("gone"))
 
+    def test_a_change_may_be_made_if_one_of_its_attempts_was_sent(self):
+        attempts, change = self.attempts(), Request("POST", "/x", headers={"idempotency-key": "mine"})
+        attempts.after_silence(change, httpx.ReadError("gone"))
+        self.now = 61.0
+        with self.assertRaisesRegex(cuckood.NoAnswerError, "refused.: the change may be made$"):
+            attempts.after_silence(change, httpx.ConnectError("refused"))
+
 
 class Package(Served):
     def test_what_is_generated_is_current(self):

@@ -566,6 +566,25 @@ class Words(Served):
                 with self.assertRaisesRegex(cuckood.NoAnswerError, r"no answer: \w[\w ().\[\]]{10,}$"):
                     lost.filter("f").exists("a")
 
+    def test_without_an_answer_a_change_may_be_made(self):
+        def failures(request):
+            raise given.pop(0)
+
+        lost = self.client(http=httpx.Client(transport=httpx.MockTransport(failures)), patience=0).filter("f")
+        for failure, says, may_be in (
+            (httpx.ReadError(""), "the connection broke before the answer", True),
+            (httpx.ConnectError("refused"), "no connection could be made .refused.", False),
+            (httpx.UnsupportedProtocol("ftp"), "UnsupportedProtocol .ftp.", False),
+        ):
+            for call in (lambda: lost.restore(iter([b"x"])), lambda: lost.restore(b"x"), lambda: lost.add("a"), lost.drop):
+                given = [failure]
+                with self.assertRaisesRegex(cuckood.NoAnswerError, says + ": the change may be made" * may_be + "$"):
+                    call()
+            for call in (lambda: lost.exists("a"), lost.info, lost.dump().__enter__):
+                given = [failure]
+                with self.assertRaisesRegex(cuckood.NoAnswerError, says + "$"):
+                    call()
+
     def test_one_that_never_answers_is_said_to_be_late(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"

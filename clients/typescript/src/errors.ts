@@ -16,8 +16,8 @@ export class CuckoodError extends Error {
 
 /** No answer arrived within the client's patience. A change may be made or not. */
 export class NoAnswerError extends CuckoodError {
-  constructor(method: string, path: string, cause: unknown) {
-    super(`${method} ${path}: no answer: ${reason(cause)}`, { cause });
+  constructor(method: string, path: string, cause: unknown, mayBeMade = false) {
+    super(`${method} ${path}: no answer: ${reason(cause)}${mayBeMade ? ": the change may be made" : ""}`, { cause });
   }
 }
 

@@ -30,12 +30,22 @@ export function backoff(patience: number): Backoff {
   return { patience, first: 0.1, longest: 5, chance: Math.random, clock: () => performance.now() / 1000 };
 }
 
+/** What fetch refuses to send is a TypeError without a cause, and the next attempt would meet it, too. */
+const lasts = (error: unknown): boolean => error instanceof TypeError && error.cause === undefined;
+
+/** Whether the server may have got the request. */
+export function wasSent(error: unknown): boolean {
+  const { code, cause } = error as { code?: string; cause?: { code?: string } };
+  return !(lasts(error) || error instanceof NotReached || NEVER_SENT.has(cause?.code ?? code ?? ""));
+}
+
 /** What attempts need to know of a request. */
 export interface Attempted {
   method: string;
   path: string;
   /** False: it is sent again only where the first one certainly did nothing. */
   repeatable: boolean;
+  headers?: Record<string, string>;
 }
 
 /**
@@ -45,6 +55,7 @@ export interface Attempted {
 export class Attempts {
   /** How many have failed. */
   made = 0;
+  #mayBeMade = false;
   readonly #backoff: Backoff;
   readonly #pods: number;
   readonly #ends: number;
@@ -56,13 +67,10 @@ export class Attempts {
   }
 
   /** The pause after an attempt without an answer; throws if it was the last. */
-  afterSilence(request: Attempted, error: unknown): number {
-    const { code, cause } = error as { code?: string; cause?: { code?: string } };
-    const wasNeverSent = error instanceof NotReached || NEVER_SENT.has(cause?.code ?? code ?? "");
-    // What fetch refuses to send is a TypeError without a cause, and the next attempt would meet it, too.
-    const lasts = error instanceof TypeError && cause === undefined;
-    const passes = !lasts && (request.repeatable || wasNeverSent);
-    return this.#pause(passes, true, 0, new NoAnswerError(request.method, request.path, error));
+  afterSilence({ method, path, repeatable, headers = {} }: Attempted, error: unknown): number {
+    const passes = !lasts(error) && (repeatable || !wasSent(error));
+    this.#mayBeMade ||= wasSent(error) && ("idempotency-key" in headers || (!repeatable && method !== "GET"));
+    return this.#pause(passes, true, 0, new NoAnswerError(method, path, error, this.#mayBeMade));
   }
 
   /** The pause after a refusal; throws it if it was the last attempt. */

@@ -9,7 +9,7 @@ import { Gate } from "./gate.js";
 import { type Pods, Positions } from "./pods.js";
 import { problemOf } from "./problem.js";
 import { Reach } from "./reach.js";
-import { type Attempted, Attempts, type Backoff } from "./retry.js";
+import { type Attempted, Attempts, type Backoff, wasSent } from "./retry.js";
 import { type Changed, changedOf } from "./synced.js";
 
 /** What can be sent as a body of any length. */
@@ -379,7 +379,7 @@ export class Transport {
           if (refusal === undefined && error instanceof CuckoodError) throw error;
           if (refusal === undefined || attempts.turnsAway(refusal)) this.#pods.failed(url);
           if (patience !== undefined && refusal?.code === "invalid_position" && this.#positions.forget()) continue;
-          if (!patience) throw refusal ?? new NoAnswerError(method, at, error);
+          if (!patience) throw refusal ?? new NoAnswerError(method, at, error, method !== "GET" && wasSent(error));
           const wait = refusal ? attempts.afterProblem(attempted, refusal) : attempts.afterSilence(attempted, error);
           await this.#again(attempted, url, error, attempts, wait, signal);
         }

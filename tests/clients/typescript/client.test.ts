@@ -361,5 +361,25 @@ test("pauses grow to a bound, are random, and end", () => {
   attempts().afterProblem(request, problem(503, "outcome_pending"));
   assert.throws(() => attempts().afterProblem(once, problem(503, "outcome_pending")), ProblemError);
   assert.throws(() => attempts().afterSilence(once, gone), NoAnswerError);
-  attempts().afterSilence(once, new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } }));
+  const refused = new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } });
+  attempts().afterSilence(once, refused);
+  const change = { ...request, headers: { "idempotency-key": "mine" } };
+  const may = /: the change may be made$/;
+  const none = { patience: 0 };
+  for (const it of [change, once]) assert.throws(() => attempts(none).afterSilence(it, gone), may);
+  const known = (error: Error) => error instanceof NoAnswerError && !may.test(error.message);
+  assert.throws(() => attempts(none).afterSilence(change, refused), known);
+  assert.throws(() => attempts().afterSilence(change, new TypeError("invalid header")), known);
+  assert.throws(() => attempts(none).afterSilence(request, gone), known);
+  assert.throws(() => attempts(none).afterSilence({ ...once, method: "GET" }, gone), known);
+  // Of the first attempt nobody knows.
+  const second = attempts({ patience: 0.15 });
+  second.afterSilence(change, gone);
+  assert.throws(() => second.afterSilence(change, refused), may);
+});
+
+test("a dump that breaks off while it is sent may be restored", async () => {
+  const breaking = new Client({ fetch: () => Promise.reject(new TypeError("fetch failed", { cause: { code: "ECONNRESET" } })) });
+  const restore = breaking.filter("broken").restore([new Uint8Array(1)]);
+  await assert.rejects(restore, /NoAnswerError: PUT .*: the change may be made$/);
 });

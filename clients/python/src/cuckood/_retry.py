@@ -25,6 +25,11 @@ _NOT_HERE_STATUS = frozenset({408, 502, 503, 504})
 _NOT_DONE_STATUS = frozenset({429, 503})
 
 
+def was_sent(error: httpx.RequestError) -> bool:
+    """Whether the server may have got the request."""
+    return not isinstance(error, (*_NEVER_SENT, httpx.UnsupportedProtocol, httpx.LocalProtocolError))
+
+
 def is_visible(text: str) -> bool:
     """Whether a header can have it as it is: visible ASCII characters alone."""
     return all("!" <= it <= "~" for it in text)
@@ -76,12 +81,14 @@ class Attempts:
         self._backoff = backoff
         self._pods = pods
         self.made = 0
+        self._may_be_made = False
         self._ends = backoff.clock() + backoff.patience
 
     def after_silence(self, request: Request, error: httpx.RequestError) -> float:
         """The pause after an attempt without an answer; raises if it was the last."""
         passes = not isinstance(error, _LASTING) and (request.repeatable or isinstance(error, _NEVER_SENT))
-        return self._pause(passes, NoAnswerError(request.method, request.path, error))
+        self._may_be_made |= was_sent(error) and (request.is_change or not request.repeatable and request.method != "GET")
+        return self._pause(passes, NoAnswerError(request.method, request.path, error, may_be_made=self._may_be_made))
 
     def after_problem(self, request: Request, problem: ProblemError) -> float:
         """The pause after a refusal; raises it if it was the last attempt."""

@@ -33,8 +33,8 @@ class CuckoodError(Exception):
 class NoAnswerError(CuckoodError):
     """No answer arrived within the client's patience. A change may be made or not."""
 
-    def __init__(self, method: str, path: str, cause: Exception) -> None:
-        super().__init__(f"{method} {path}: no answer: {in_words(cause)}")
+    def __init__(self, method: str, path: str, cause: Exception, *, may_be_made: bool = False) -> None:
+        super().__init__(f"{method} {path}: no answer: {in_words(cause)}" + ": the change may be made" * may_be_made)
         self.__cause__ = cause
 
 

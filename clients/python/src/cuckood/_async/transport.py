@@ -18,7 +18,7 @@ from .._deadline import AsyncDeadline, is_good
 from .._each import ablocks, refuse_no_blocks
 from .._loops import AsyncLoop
 from .._pods import Pods, Positions
-from .._retry import Attempts, Backoff, Request, is_visible, text
+from .._retry import Attempts, Backoff, Request, is_visible, text, was_sent
 from .._together import AsyncTogether, Kind
 from ..errors import CuckoodError, NoAnswerError, ProblemError, in_words, json_of, problem_of
 from .connections import own_http
@@ -320,7 +320,7 @@ class AsyncTransport:
             )
         except httpx.RequestError as error:
             self._pods.failed(url)
-            raise NoAnswerError("PUT", at, error) from error
+            raise NoAnswerError("PUT", at, error, may_be_made=was_sent(error)) from error
         self._positions.note(response.headers)
         if not response.is_success:
             raise problem_of(response)

@@ -19,7 +19,7 @@ from .._deadline import Deadline, is_good
 from .._each import blocks, refuse_no_blocks
 from .._loops import Loop
 from .._pods import Pods, Positions
-from .._retry import Attempts, Backoff, Request, is_visible, text
+from .._retry import Attempts, Backoff, Request, is_visible, text, was_sent
 from .._together import Together, Kind
 from ..errors import CuckoodError, NoAnswerError, ProblemError, in_words, json_of, problem_of
 from .connections import own_http
@@ -321,7 +321,7 @@ class Transport:
             )
         except httpx.RequestError as error:
             self._pods.failed(url)
-            raise NoAnswerError("PUT", at, error) from error
+            raise NoAnswerError("PUT", at, error, may_be_made=was_sent(error)) from error
         self._positions.note(response.headers)
         if not response.is_success:
             raise problem_of(response)
