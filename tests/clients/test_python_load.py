@@ -281,6 +281,13 @@ class Imports(Served):
                 target.import_file(path)
         self.assertEqual(target.info().items, 0)
 
+    def test_bytes_of_a_file_that_are_no_utf_8_are_items_as_they_are(self):
+        latin = self.fresh(self.client(), "latin")
+        path = pathlib.Path(self.directory.name) / "latin.txt"
+        path.write_bytes("M\u00fcller\nada\n".encode("latin-1"))
+        self.assertEqual(latin.import_file(path).added, 2)
+        self.assertEqual(latin.exists_many(["ada", "M\u00fcller".encode("latin-1"), "M\u00fcller"]), [True, True, False])
+
     def test_an_item_with_a_lone_surrogate_is_refused_by_its_name(self):
         target = self.client().filter("surrogates")
         target.create(capacity=100)
