@@ -2,6 +2,7 @@
 //! one, and a hand-over is no pause worth naming.
 
 use crate::broker::Brokers;
+use crate::commands::{self, Connection, int, words};
 use crate::founded::shop;
 use crate::nats_server;
 use crate::operator::found;
@@ -188,7 +189,9 @@ fn pods_that_start_are_given_their_share_of_lanes_and_hand_overs_pause_nothing_f
 fn lanes_that_are_handed_over_refuse_nobody_who_asks_another_pod() {
     let Some(brokers) = shop(16) else { return };
     let asking = Client::new();
-    let mut pods = Pod::several(1, &brokers, &asking);
+    let (mut first, _) = commands::start(&brokers, &[]);
+    first.ready(&asking);
+    let mut pods = vec![first];
     let capacity = json!({ "capacity": 1000 });
     for filter in 0..32 {
         let path = format!("/filters/f{filter}");
@@ -202,7 +205,9 @@ fn lanes_that_are_handed_over_refuse_nobody_who_asks_another_pod() {
         );
     }
     // It is given half of the lanes, one after the other.
-    pods.extend(Pod::several(1, &brokers, &asking));
+    let (mut other, port) = commands::start(&brokers, &[]);
+    other.ready(&asking);
+    pods.push(other);
     let (asked, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for client in 0..4 {
@@ -222,6 +227,25 @@ fn lanes_that_are_handed_over_refuse_nobody_who_asks_another_pod() {
                     let seen = asking.send("GET", &url, &strong, None).unwrap();
                     assert_eq!(seen.status, 200, "{}", seen.body);
                     asked.fetch_add(2, Ordering::Relaxed);
+                }
+            });
+        }
+        for client in 0..2 {
+            let (asked, is_over) = (&asked, &is_over);
+            scope.spawn(move || {
+                let mut connection = Connection::open(port);
+                for item in 0.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let add = |filter| words(&format!("CF.ADD f{filter} redis-{client}-{item}"));
+                    let mut commands: Vec<_> = (0..32).map(add).collect();
+                    let mut expected = vec![int(1); 32];
+                    // One about no filter, which is answered where it is asked.
+                    commands.insert(16, words("ECHO ada"));
+                    expected.insert(16, redis::Value::BulkString(b"ada".to_vec()));
+                    assert_eq!(connection.pipeline(&commands), expected);
+                    asked.fetch_add(32, Ordering::Relaxed);
                 }
             });
         }

@@ -10,6 +10,7 @@ use crate::commands::items::ItemVerb;
 use crate::commands::table::{Keys, Spec, Verb, find};
 use crate::protocol::decode::{Bounds, Dropped};
 use crate::protocol::pipeline::{Pipeline, Words};
+use crate::server::cluster::route::LEADER_PATIENCE;
 use crate::server::listen::polls::{Work, give_way, set_work};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ impl Session {
         let spec = find(words.get(0));
         set_work(spec.map_or(Work::Unknown, |spec| Work::Command(spec.name)));
         if from == 0 {
-            (self.patience, self.here_to) = (None, 0);
+            (self.patience, self.here_to) = (LEADER_PATIENCE, 0);
             self.since = Some(Instant::now());
         }
         let is_free = self.is_known() && self.transaction.is_none();

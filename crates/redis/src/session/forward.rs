@@ -4,22 +4,32 @@
 //! connection has changed; where they are to be about all that was acknowledged,
 //! they go to the leaders, too.
 
-use super::failure::Result;
+use super::failure::{Failure, Result};
 use super::routes::{CommandRoute, CommandRoutes, about_filters};
 use super::state::{Role, Session};
 use crate::commands::table::{Keys, Verb, find};
+use crate::engine::EngineError;
 use crate::protocol::pieces::Pieces;
 use crate::protocol::pipeline::{KeptCommands, Pipeline, Words};
 use crate::protocol::replies::reply_length;
 use crate::server::cluster::commands::{CommandReplies, CommandsHead, NotForwarded};
+use crate::server::cluster::route::LOOK_EVERY;
 use bytes::Bytes;
 use futures_util::future::join_all;
+use std::collections::{BTreeMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::time::sleep;
 
 /// Of a command whose reply did not come.
 const LOST: &str = "ERR the pod that leads the filter did not answer: it may have been done or not; ask for the items before it is sent again";
+
+/// Commands of a pipeline, by where they are worked on.
+type Routes = Vec<(CommandRoute, Vec<usize>)>;
+
+/// What came of commands, each with whether it was worked on here.
+type Worked = BTreeMap<usize, (bool, Result<Bytes>)>;
 
 impl Session {
     /// Works on the commands of a pipeline from one on that belong together, if some of
@@ -30,9 +40,9 @@ impl Session {
         }
         self.here_to = pipeline.len();
         let app = Arc::clone(&self.service.app);
-        let mut finding = CommandRoutes::new(app.cluster()?, self.engine().ok()?);
-        // Each with its commands.
-        let mut routes: Vec<(CommandRoute, Vec<usize>)> = Vec::new();
+        let (cluster, engine) = (app.cluster()?, self.engine().ok()?);
+        let mut finding = CommandRoutes::new(cluster, engine.clone());
+        let mut routes = Routes::new();
         let mut next = from;
         while next < pipeline.len() {
             let words = pipeline.command(next);
@@ -41,15 +51,8 @@ impl Session {
                 Goes::Alone if next > from => break,
                 goes => goes == Goes::Alone,
             };
-            let route = match about_filters(words).next() {
-                // It is refused, wherever that is.
-                None => CommandRoute::Local,
-                Some((name, is_change)) => finding.of(self, &name, is_change).await,
-            };
-            match routes.iter_mut().find(|(known, _)| *known == route) {
-                Some((_, commands)) => commands.push(next),
-                None => routes.push((route, vec![next])),
-            }
+            self.add_to_route(&mut finding, pipeline, next, &mut routes)
+                .await;
             next += 1;
             if is_alone {
                 break;
@@ -59,13 +62,54 @@ impl Session {
             self.here_to = next.max(from + 1);
             return None;
         }
-        self.work_along(pipeline, routes).await;
+        let (mut replies, mut again_since) = (BTreeMap::new(), None::<Instant>);
+        loop {
+            let worked = self.work_along(pipeline, routes).await;
+            let again = not_led(pipeline, &worked);
+            replies.extend(worked);
+            // All but what the commands take that are asked for the first time.
+            let waited = again_since.map_or(LOOK_EVERY, |since| since.elapsed());
+            self.patience = self.patience.saturating_sub(waited);
+            // Another pod has given a lane away. Who has it hears so in a moment.
+            if again.is_empty() || self.patience.is_zero() || self.role != Role::OfClient {
+                break;
+            }
+            again_since = Some(Instant::now());
+            sleep(LOOK_EVERY).await;
+            finding = CommandRoutes::new(cluster, engine.clone());
+            routes = Routes::new();
+            for at in again {
+                self.add_to_route(&mut finding, pipeline, at, &mut routes)
+                    .await;
+            }
+        }
+        self.write_replies(pipeline, replies);
+        self.here_to = next;
         Some(next)
     }
 
-    /// Has commands worked on along their routes, and writes the replies.
-    async fn work_along(&mut self, pipeline: &Pipeline, routes: Vec<(CommandRoute, Vec<usize>)>) {
-        let mut replies: Vec<(usize, bool, Result<Bytes>)> = Vec::new();
+    /// Adds a command to those that are worked on where it is.
+    async fn add_to_route(
+        &mut self,
+        finding: &mut CommandRoutes<'_>,
+        pipeline: &Pipeline,
+        at: usize,
+        routes: &mut Routes,
+    ) {
+        let route = match about_filters(pipeline.command(at)).next() {
+            // It is refused, wherever that is.
+            None => CommandRoute::Local,
+            Some((name, is_change)) => finding.of(self, &name, is_change).await,
+        };
+        match routes.iter_mut().find(|(known, _)| *known == route) {
+            Some((_, commands)) => commands.push(at),
+            None => routes.push((route, vec![at])),
+        }
+    }
+
+    /// Has commands worked on along their routes.
+    async fn work_along(&mut self, pipeline: &Pipeline, routes: Routes) -> Worked {
+        let mut replies = Worked::new();
         // What is asked here comes first: changes that stand behind it may be done
         // elsewhere. All others at once.
         let is_local = |(route, _): &(CommandRoute, _)| *route == CommandRoute::Local;
@@ -89,12 +133,16 @@ impl Session {
                 replies.extend(commands.into_iter().map(|at| {
                     let reply = worked.as_mut().map_err(|failure| failure.clone());
                     let reply = reply.and_then(|all| all.next().ok_or(LOST.into()));
-                    (at, is_here, reply)
+                    (at, (is_here, reply))
                 }));
             }
         }
-        replies.sort_by_key(|(at, ..)| *at);
-        for (at, is_here, reply) in replies {
+        replies
+    }
+
+    /// Writes the replies to commands that were worked on along their routes.
+    fn write_replies(&mut self, pipeline: &Pipeline, replies: Worked) {
+        for (at, (is_here, reply)) in replies {
             let before = self.replies.len();
             match reply {
                 Ok(reply) => self.replies.raw(&reply),
@@ -248,6 +296,29 @@ fn goes(words: Words<'_>) -> Goes {
         (Keys::All, _) if words.len() <= 2 => Goes::WithOthers,
         (Keys::All | Keys::None, _) => Goes::Nowhere,
     }
+}
+
+/// Commands that another pod refused because it led their lanes no more, unless a later one
+/// about the same filter was done.
+fn not_led(pipeline: &Pipeline, worked: &Worked) -> Vec<usize> {
+    let refusal = Failure::from(EngineError::NotLeading).words;
+    let is_refused = |reply: &Result<Bytes>| {
+        let reply = reply.as_ref().ok().and_then(|it| it.get(1..));
+        reply.is_some_and(|it| it.starts_with(refusal.as_bytes()))
+    };
+    if !worked.values().any(|(_, reply)| is_refused(reply)) {
+        return Vec::new();
+    }
+    let (mut again, mut done) = (Vec::new(), HashSet::new());
+    for (&at, (_, reply)) in worked.iter().rev() {
+        let mut names = about_filters(pipeline.command(at)).map(|(name, _)| name);
+        match is_refused(reply) {
+            true if names.all(|it| !done.contains(&it)) => again.push(at),
+            _ => done.extend(names),
+        }
+    }
+    again.reverse();
+    again
 }
 
 /// The replies that bytes are, one after another.

@@ -10,7 +10,6 @@ use crate::commands::table::{Spec, find};
 use crate::engine::{Engine, EngineError, FilterName};
 use crate::protocol::pipeline::{Pipeline, Words};
 use crate::server::cluster::pod::Cluster;
-use crate::server::cluster::route::LEADER_PATIENCE;
 use crate::server::listen::polls::give_way;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -104,14 +103,14 @@ impl<'a> CommandRoutes<'a> {
             return Ok(CommandRoute::Local);
         }
         // For all of them together: a client that sends many does not wait many times.
-        let most = Instant::now() + LEADER_PATIENCE;
-        let until = *session.patience.get_or_insert(most);
-        let by = &session.forwarded_by;
+        let began = Instant::now();
+        let (by, until) = (&session.forwarded_by, began + session.patience);
         let route = match asks {
-            Asks::Strong => cluster.strong_route(engine, name, by, until).await?,
-            Asks::Own | Asks::Leader => cluster.route(engine, name, by, until).await?,
+            Asks::Strong => cluster.strong_route(engine, name, by, until).await,
+            Asks::Own | Asks::Leader => cluster.route(engine, name, by, until).await,
         };
-        Ok(route.map_or(CommandRoute::Here, CommandRoute::At))
+        session.patience = session.patience.saturating_sub(began.elapsed());
+        Ok(route?.map_or(CommandRoute::Here, CommandRoute::At))
     }
 }
 

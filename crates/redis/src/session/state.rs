@@ -48,8 +48,8 @@ pub(crate) struct Session {
     pub(super) changed: BTreeSet<u32>,
     /// When the commands had come that are worked on.
     pub(super) since: Option<Instant>,
-    /// Until when commands that came together wait for pods that lead.
-    pub(super) patience: Option<Instant>,
+    /// How long commands that came together may still wait for pods that lead.
+    pub(super) patience: Duration,
     /// Those before this one are worked on here.
     pub(super) here_to: usize,
     /// The pods that have forwarded the commands.
@@ -89,7 +89,7 @@ impl Session {
             positions: BTreeMap::new(),
             changed: BTreeSet::new(),
             since: None,
-            patience: None,
+            patience: Duration::ZERO,
             here_to: 0,
             forwarded_by: ForwardedBy::default(),
             until: None,
