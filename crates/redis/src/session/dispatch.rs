@@ -159,8 +159,9 @@ impl Session {
 
     /// Does a command that may be done.
     pub(super) async fn execute(&mut self, spec: &'static Spec, words: Words<'_>) -> Result {
-        let help = help::lines(spec.verb);
-        if !help.is_empty() && words.get(1).eq_ignore_ascii_case(b"help") {
+        if words.get(1).eq_ignore_ascii_case(b"help")
+            && let Some(help) = help::lines(spec.name)
+        {
             if words.len() > 2 {
                 return Err(errors::arity_of(spec.name, words.get(1)).into());
             }
