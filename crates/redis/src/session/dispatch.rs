@@ -1,13 +1,12 @@
 //! One command: checked, then queued or done.
 
 use super::failure::Result;
-use super::kept;
 use super::state::{Role, Session};
 use crate::commands::describe;
 use crate::commands::errors::{self, NO_AUTH};
 use crate::commands::help;
 use crate::commands::items::ItemVerb;
-use crate::commands::table::{Keys, Spec, Verb, find};
+use crate::commands::table::{InTransaction, Keys, Spec, Verb, find};
 use crate::protocol::decode::{Bounds, Dropped};
 use crate::protocol::pipeline::{Pipeline, Words};
 use crate::server::cluster::route::LEADER_PATIENCE;
@@ -122,7 +121,7 @@ impl Session {
             transaction.refuse();
         }
         let spec = checked?;
-        if self.transaction.is_some() && !kept::acts_at_once(spec.verb) {
+        if self.transaction.is_some() && spec.in_transaction != InTransaction::AtOnce {
             return self.queue(spec, words);
         }
         self.execute(spec, words).await

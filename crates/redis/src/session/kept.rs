@@ -1,7 +1,5 @@
-//! What a transaction keeps until it is done, and what it may keep.
+//! What a transaction keeps until it is done.
 
-use crate::commands::items::ItemVerb;
-use crate::commands::table::Verb;
 use crate::protocol::pipeline::KeptCommands;
 use crate::server::admission::budget::Held;
 use std::time::Instant;
@@ -35,39 +33,4 @@ impl Transaction {
             ..Transaction::begin()
         };
     }
-}
-
-/// Whether a command is done at once within a transaction.
-pub(super) fn acts_at_once(verb: Verb) -> bool {
-    matches!(
-        verb,
-        Verb::Exec | Verb::Discard | Verb::Multi | Verb::Watch | Verb::Reset | Verb::Quit
-    )
-}
-
-/// Whether a command may be part of a transaction.
-pub(super) fn may_be_queued(verb: Verb) -> bool {
-    ItemVerb::of(verb).is_some()
-        || matches!(
-            verb,
-            Verb::CfReserve
-                | Verb::CfInfo
-                | Verb::CfDebug
-                | Verb::BfReserve
-                | Verb::BfInfo
-                | Verb::BfCard
-                | Verb::Ping
-                | Verb::Echo
-                | Verb::Exists
-                | Verb::Type
-                | Verb::Ttl
-                | Verb::PTtl
-                | Verb::Expire
-                | Verb::PExpire
-                | Verb::ExpireAt
-                | Verb::PExpireAt
-                | Verb::Persist
-                | Verb::Del
-                | Verb::Unlink
-        )
 }

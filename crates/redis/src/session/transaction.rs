@@ -7,12 +7,12 @@
 //! than one.
 
 use super::failure::Result;
-use super::kept::{Transaction, may_be_queued};
+use super::kept::Transaction;
 use super::run::{Run, item_command};
 use super::state::Session;
 use crate::commands::errors::{self, excerpt};
 use crate::commands::items::ItemVerb;
-use crate::commands::table::{Keys, Spec, find};
+use crate::commands::table::{InTransaction, Keys, Spec, find};
 use crate::protocol::pipeline::{Pipeline, Words};
 use crate::server::listen::polls::give_way;
 use crate::server::principal::Principal;
@@ -63,7 +63,7 @@ impl Session {
             true => admission.bodies.grow(holder, &mut transaction.held, kept),
             false => Ok(()),
         };
-        let refusal = if !may_be_queued(spec.verb) {
+        let refusal = if spec.in_transaction != InTransaction::Queued {
             Some(format!(
                 "ERR {} can't be part of a transaction: send it before MULTI, or after EXEC",
                 spec.name
