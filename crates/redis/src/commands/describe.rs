@@ -48,14 +48,15 @@ fn info(spec: &Spec, replies: &mut Replies) {
         Keys::All => (1, -1),
         Keys::Second => (2, 2),
     };
+    let (flags, categories) = flags_and_categories(spec);
     replies.array(10);
     replies.bulk(spec.name.as_bytes());
     replies.integer(i64::from(spec.arity));
-    statuses(&flags(spec), replies);
+    statuses(flags, replies);
     replies.integer(first);
     replies.integer(last);
     replies.integer(i64::from(first > 0));
-    statuses(&categories(spec), replies);
+    statuses(categories, replies);
     replies.set(0);
     replies.set(usize::from(first > 0));
     if first > 0 {
@@ -95,32 +96,24 @@ fn statuses(words: &[&str], replies: &mut Replies) {
     words.iter().for_each(|word| replies.status(word));
 }
 
-fn flags(spec: &Spec) -> Vec<&'static str> {
-    match (spec.group, spec.scope) {
-        (Group::Connection | Group::Transactions | Group::Cluster, _) => {
-            vec!["noscript", "loading", "stale", "fast"]
-        }
-        (Group::Server, Scope::Read) => vec!["loading", "stale"],
-        (Group::Generic, Scope::Read) => vec!["readonly"],
-        (Group::Server | Group::Generic, _) => vec!["write"],
-        (Group::Cuckoo | Group::Bloom, Scope::Read) => vec!["readonly", "module"],
-        (Group::Cuckoo | Group::Bloom, Scope::Write) => vec!["write", "denyoom", "module"],
-        (Group::Cuckoo | Group::Bloom, Scope::Admin) => vec!["write", "module"],
-    }
-}
+/// Flags of commands that touch no filter.
+const FAST: &[&str] = &["noscript", "loading", "stale", "fast"];
 
-fn categories(spec: &Spec) -> Vec<&'static str> {
+/// The flags of a command, and its categories.
+fn flags_and_categories(spec: &Spec) -> (&'static [&'static str], &'static [&'static str]) {
     match (spec.group, spec.scope) {
-        (Group::Cuckoo, Scope::Read) => vec!["@read", "@cuckoo"],
-        (Group::Cuckoo, _) => vec!["@write", "@cuckoo"],
-        (Group::Bloom, Scope::Read) => vec!["@read", "@bloom"],
-        (Group::Bloom, _) => vec!["@write", "@bloom"],
-        (Group::Generic, Scope::Read) => vec!["@keyspace", "@read"],
-        (Group::Generic, _) => vec!["@keyspace", "@write"],
-        (Group::Connection | Group::Cluster, _) => vec!["@fast", "@connection"],
-        (Group::Transactions, _) => vec!["@fast", "@transaction"],
-        (Group::Server, Scope::Read) => vec!["@slow"],
-        (Group::Server, _) => vec!["@slow", "@dangerous"],
+        (Group::Cuckoo, Scope::Read) => (&["readonly", "module"], &["@read", "@cuckoo"]),
+        (Group::Cuckoo, Scope::Write) => (&["write", "denyoom", "module"], &["@write", "@cuckoo"]),
+        (Group::Cuckoo, Scope::Admin) => (&["write", "module"], &["@write", "@cuckoo"]),
+        (Group::Bloom, Scope::Read) => (&["readonly", "module"], &["@read", "@bloom"]),
+        (Group::Bloom, Scope::Write) => (&["write", "denyoom", "module"], &["@write", "@bloom"]),
+        (Group::Bloom, Scope::Admin) => (&["write", "module"], &["@write", "@bloom"]),
+        (Group::Generic, Scope::Read) => (&["readonly"], &["@keyspace", "@read"]),
+        (Group::Generic, _) => (&["write"], &["@keyspace", "@write"]),
+        (Group::Server, Scope::Read) => (&["loading", "stale"], &["@slow"]),
+        (Group::Server, _) => (&["write"], &["@slow", "@dangerous"]),
+        (Group::Connection | Group::Cluster, _) => (FAST, &["@fast", "@connection"]),
+        (Group::Transactions, _) => (FAST, &["@fast", "@transaction"]),
     }
 }
 
