@@ -66,13 +66,9 @@ pub struct RedisImport {
 pub enum RedisImportError {
     /// The address of Redis is none. It is not shown: it may hold a password.
     #[error(
-        "--url is not the address of a Redis: {source}; write it like redis://USER@127.0.0.1:6379/0, or rediss:// for TLS"
+        "--url is not the address of a Redis: {0}; write it like redis://USER@127.0.0.1:6379/0, or rediss:// for TLS"
     )]
-    BadUrl {
-        /// What is wrong with it.
-        #[source]
-        source: RedisError,
-    },
+    BadUrl(#[source] RedisError),
     /// Redis does not answer, or refuses.
     #[error("redis at {redis}: {doing} failed: {source}{advice}")]
     Redis {
@@ -86,22 +82,16 @@ pub enum RedisImportError {
         /// What to do about it, behind a semicolon.
         advice: String,
     },
-    /// There is a filter where the new one is to be.
+    /// There is a filter of this key where the new one is to be.
     #[error(
-        "there is a filter {filter} on the server: replace it with --replace, or choose another --filter"
+        "there is a filter {0} on the server: replace it with --replace, or choose another --filter"
     )]
-    Taken {
-        /// Its key.
-        filter: String,
-    },
-    /// The filter is empty.
+    Taken(String),
+    /// The filter of this key is empty.
     #[error(
-        "{key} is empty, and RedisBloom cannot dump an empty filter: create an empty filter instead"
+        "{0} is empty, and RedisBloom cannot dump an empty filter: create an empty filter instead"
     )]
-    Empty {
-        /// Its key.
-        key: String,
-    },
+    Empty(String),
     /// The server does not answer, or refuses.
     #[error(transparent)]
     Remote(#[from] RemoteError),
@@ -151,7 +141,7 @@ impl RedisImport {
     /// The address of Redis is none, or its password can't be used.
     fn walk(&self) -> Result<Walk, RedisImportError> {
         let redis = self.redis.as_str().into_connection_info();
-        let mut redis = redis.map_err(|source| RedisImportError::BadUrl { source })?;
+        let mut redis = redis.map_err(RedisImportError::BadUrl)?;
         let password = secret(
             self.redis_password.as_ref(),
             self.redis_password_file.as_deref(),
@@ -173,9 +163,9 @@ impl RedisImport {
         let answer = remote.send(asked).await?;
         match answer.status {
             StatusCode::NOT_FOUND => Ok(()),
-            status if status.is_success() && !self.replace => Err(RedisImportError::Taken {
-                filter: self.filter.clone(),
-            }),
+            status if status.is_success() && !self.replace => {
+                Err(RedisImportError::Taken(self.filter.clone()))
+            }
             _ => Ok(remote.granted(answer).map(drop)?),
         }
     }
@@ -217,9 +207,7 @@ impl Walk {
         }
         bar.finish_and_clear();
         match iterator {
-            0 => Err(RedisImportError::Empty {
-                key: self.key.clone(),
-            }),
+            0 => Err(RedisImportError::Empty(self.key.clone())),
             _ => Ok(()),
         }
     }

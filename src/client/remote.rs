@@ -70,12 +70,7 @@ pub struct Credentials {
 #[derive(Clone, Debug, Args)]
 pub struct ServerAddress {
     /// Host name or address of the server with its port, or its URL; of several with commas between them the first.
-    #[arg(
-        long,
-        global = true,
-        env = SERVER,
-        default_value = "127.0.0.1:8080"
-    )]
+    #[arg(long, global = true, env = SERVER, default_value = "127.0.0.1:8080")]
     pub server: String,
 
     /// API key and certificates.
@@ -119,11 +114,8 @@ pub enum RemoteError {
     #[error("{0}")]
     BadCredentials(&'static str),
     /// The certificates can't be used together, or the system trusts no authority.
-    #[error("TLS can't be spoken: {reason}; see --ca-file, --client-cert and --client-key")]
-    BadCertificates {
-        /// What is wrong with them.
-        reason: String,
-    },
+    #[error("TLS can't be spoken: {0}; see --ca-file, --client-cert and --client-key")]
+    BadCertificates(String),
     /// There is no answer, or no longer.
     #[error("{server} does not answer: {reason}")]
     Unreachable {
@@ -144,12 +136,9 @@ pub enum RemoteError {
         /// The server's own words.
         detail: String,
     },
-    /// What answers does not speak HTTP.
-    #[error("{server} does not answer like a cuckood server")]
-    NotUnderstood {
-        /// Address of the server.
-        server: String,
-    },
+    /// What answers at this address does not speak HTTP.
+    #[error("{0} does not answer like a cuckood server")]
+    NotUnderstood(String),
 }
 
 /// An answer, read to its end.
@@ -235,18 +224,13 @@ impl Remote {
     /// # Errors
     /// The address is none.
     pub fn on_this_machine(url: &str) -> Result<Remote> {
-        Remote::built(
-            address(url)?,
-            client().tls_danger_accept_invalid_certs(true),
-        )
+        let client = client().tls_danger_accept_invalid_certs(true);
+        Remote::built(address(url)?, client)
     }
 
     fn built(base: Url, client: ClientBuilder) -> Result<Remote> {
-        let client = client
-            .build()
-            .map_err(|error| RemoteError::BadCertificates {
-                reason: cause(&error),
-            })?;
+        let client = client.build();
+        let client = client.map_err(|error| RemoteError::BadCertificates(cause(&error)))?;
         Ok(Remote { base, client })
     }
 
@@ -260,10 +244,8 @@ impl Remote {
 
     /// Says which server is asked, before work that takes its time.
     pub fn announce(&self) {
-        eprintln!(
-            "cuckood: server {}",
-            self.base.as_str().trim_end_matches('/')
-        );
+        let url = self.base.as_str().trim_end_matches('/');
+        eprintln!("cuckood: server {url}");
     }
 
     /// A request for a path below the server's address, whose parts are encoded.
@@ -365,9 +347,7 @@ impl Remote {
 
     /// The error for an answer that is not a cuckood's.
     pub fn not_understood(&self) -> RemoteError {
-        RemoteError::NotUnderstood {
-            server: self.name(),
-        }
+        RemoteError::NotUnderstood(self.name())
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> RemoteError {

@@ -13,12 +13,9 @@ pub enum LoadError {
     /// The filter can't be created.
     #[error(transparent)]
     NotCreated(#[from] FilterError),
-    /// One name can't be that of several streams.
-    #[error("--import-id names one import, but {files} files are given: load them one by one")]
-    OneIdForSeveral {
-        /// Number of files.
-        files: usize,
-    },
+    /// One name can't be that of so many streams.
+    #[error("--import-id names one import, but {0} files are given: load them one by one")]
+    OneIdForSeveral(usize),
     /// A file can't be read.
     #[error("{file} can't be read: {reason}")]
     Unreadable {
@@ -77,10 +74,7 @@ pub enum LoadError {
         /// Lines that are in.
         committed: u64,
     },
-    /// Some lines were not added.
-    #[error("{left_out} lines were skipped, as listed above; all others are committed")]
-    LeftOut {
-        /// Number of lines.
-        left_out: u64,
-    },
+    /// So many lines were not added.
+    #[error("{0} lines were skipped, as listed above; all others are committed")]
+    LeftOut(u64),
 }

@@ -35,9 +35,7 @@ use upload::{Import, Upload};
 /// See [`LoadError`]. What was committed before stays.
 pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
     if options.import_id.is_some() && options.files.len() > 1 {
-        return Err(LoadError::OneIdForSeveral {
-            files: options.files.len(),
-        });
+        return Err(LoadError::OneIdForSeveral(options.files.len()));
     }
     let server = PatientRemote {
         remote: options.server.remote()?,
@@ -69,7 +67,7 @@ pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
     }
     match left_out {
         0 => Ok(()),
-        left_out => Err(LoadError::LeftOut { left_out }),
+        left_out => Err(LoadError::LeftOut(left_out)),
     }
 }
 
