@@ -392,10 +392,8 @@ impl Lines {
             }
             let (item, value) = self.read(line).map_err(|why| (number, why))?;
             if item.len() > MAX_ITEM_BYTES {
-                let why = format!(
-                    "the item has {} bytes, {MAX_ITEM_BYTES} are allowed",
-                    item.len()
-                );
+                let bytes = item.len();
+                let why = format!("the item has {bytes} bytes, {MAX_ITEM_BYTES} are allowed");
                 return Err((number, why));
             }
             items.push(item);

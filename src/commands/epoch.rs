@@ -231,11 +231,8 @@ fn stored(path: &Path) -> Result<Chosen> {
     let store = PageStore::open(Arc::new(rocks))?;
     let positions = store.lane_positions()?;
     let Some((_, first)) = positions.first() else {
-        return Err(format!(
-            "{} is no data directory of a server of a cluster",
-            path.display()
-        )
-        .into());
+        let path = path.display();
+        return Err(format!("{path} is no data directory of a server of a cluster").into());
     };
     // Lanes that have not come to the newest epoch stand where they stood before it.
     let epoch = positions.iter().map(|(_, it)| it.epoch).max();

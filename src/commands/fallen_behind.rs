@@ -26,10 +26,7 @@ impl FallenBehind {
         others.find(|pod| {
             let mut each = pod.positions.iter().zip(goal.iter()).zip(lanes);
             pod.positions.len() == lanes.len()
-                && each.all(|((at, goal), (_, is_behind))| match is_behind {
-                    true => at > goal,
-                    false => at >= goal,
-                })
+                && each.all(|((at, goal), (_, is_behind))| at > goal || at == goal && !is_behind)
         })
     }
 }

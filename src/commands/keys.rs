@@ -13,10 +13,8 @@ pub(super) fn run(path: &Path, command: KeysCommand) -> Result {
             let new = options.new_key(now)?;
             let name = new.name.clone();
             let key = file::add(path, new, now)?;
-            eprintln!(
-                "{} has a key named {name}. This is the key; it is shown only now:",
-                path.display()
-            );
+            let path = path.display();
+            eprintln!("{path} has a key named {name}. This is the key; it is shown only now:");
             println!("{}", key.as_str());
         }
         KeysCommand::List => {

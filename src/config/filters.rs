@@ -126,10 +126,8 @@ impl FilterConfig {
         refused.dedup_by_key(|error| error.field);
         for error in refused {
             let flag = error.field.replace('_', "-");
-            errors.add(format!(
-                "--default-{flag} is {}, allowed is {}",
-                error.given, error.allowed
-            ));
+            let (given, allowed) = (error.given, error.allowed);
+            errors.add(format!("--default-{flag} is {given}, allowed is {allowed}"));
         }
     }
 }

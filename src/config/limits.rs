@@ -92,11 +92,9 @@ impl RequestConfig {
             ("--max-probes", self.max_probes),
             ("--max-in-flight", self.max_in_flight),
         ]);
+        let idle_seconds = self.body_idle_timeout_seconds;
         errors.refuse_zeros(&[
-            (
-                "--body-idle-timeout-seconds",
-                self.body_idle_timeout_seconds,
-            ),
+            ("--body-idle-timeout-seconds", idle_seconds),
             ("--body-timeout-seconds", self.body_timeout_seconds),
             ("--request-timeout-seconds", self.request_timeout_seconds),
             ("--import-timeout-seconds", self.import_timeout_seconds),
@@ -108,12 +106,8 @@ impl RequestConfig {
                 MAX_REQUEST_TIMEOUT.as_secs()
             ));
         }
-        let cold_read_bytes = self.max_cold_read_bytes.0;
-        errors.refuse_below(
-            "--max-cold-read-bytes",
-            cold_read_bytes,
-            MIN_COLD_READ_BYTES,
-        );
+        let cold_bytes = self.max_cold_read_bytes.0;
+        errors.refuse_below("--max-cold-read-bytes", cold_bytes, MIN_COLD_READ_BYTES);
         errors.refuse_below("--max-body-bytes", self.max_body_bytes.0, MIN_BODY_BYTES);
         if self.max_buffered_bytes < self.max_body_bytes {
             errors.add(format!(
@@ -186,12 +180,10 @@ pub struct ConnectionConfig {
 
 impl ConnectionConfig {
     pub(super) fn check(&self, errors: &mut ConfigErrors) {
+        let per_address = self.connections_per_address();
         errors.refuse_zeros(&[
             ("--max-connections", self.max_connections),
-            (
-                "--max-connections-per-address",
-                self.connections_per_address(),
-            ),
+            ("--max-connections-per-address", per_address),
         ]);
         errors.refuse_zeros(&[
             ("--header-timeout-seconds", self.header_timeout_seconds),

@@ -36,12 +36,10 @@ pub struct RedisConfig {
 
 impl RedisConfig {
     pub(super) fn check(&self, access: &AccessConfig, errors: &mut ConfigErrors) {
+        let per_address = self.connections_per_address();
         errors.refuse_zeros(&[
             ("--redis-max-connections", self.redis_max_connections),
-            (
-                "--redis-max-connections-per-address",
-                self.connections_per_address(),
-            ),
+            ("--redis-max-connections-per-address", per_address),
         ]);
         if let Some(address) = self.redis_listen {
             access.check_address("--redis-listen", address, errors);

@@ -238,6 +238,8 @@ impl Service {
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let (options, limits) = (&self.options, &self.app.admission.limits);
         let defaults = &options.defaults;
+        let expansions = defaults.redisbloom_expansions() + 1;
+        let (micros, millis) = (SLOWER_THAN.as_micros(), SLOWER_THAN.as_millis());
         let expansion = |of_layout: u64| defaults.expansion.unwrap_or(of_layout).to_string();
         vec![
             ("bf-error-rate", defaults.error_rate.to_string()),
@@ -245,15 +247,9 @@ impl Service {
             ("bf-expansion-factor", expansion(2)),
             ("maxmemory", self.most_bytes().to_string()),
             ("maxmemory-policy", NO_EVICTION.to_owned()),
-            (
-                "slowlog-log-slower-than",
-                SLOWER_THAN.as_micros().to_string(),
-            ),
+            ("slowlog-log-slower-than", micros.to_string()),
             ("slowlog-max-len", MOST_SLOW.to_string()),
-            (
-                "latency-monitor-threshold",
-                SLOWER_THAN.as_millis().to_string(),
-            ),
+            ("latency-monitor-threshold", millis.to_string()),
             ("databases", "1".to_owned()),
             ("save", String::new()),
             ("appendonly", "yes".to_owned()),
@@ -264,10 +260,7 @@ impl Service {
             ("cf-initial-size", defaults.capacity.to_string()),
             ("cf-max-iterations", defaults.max_iterations.to_string()),
             ("cf-expansion-factor", expansion(1)),
-            (
-                "cf-max-expansions",
-                (defaults.redisbloom_expansions() + 1).to_string(),
-            ),
+            ("cf-max-expansions", expansions.to_string()),
         ]
     }
 

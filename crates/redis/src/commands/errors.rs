@@ -42,10 +42,8 @@ pub(crate) fn arity_of(command: &str, subcommand: &[u8]) -> String {
 
 /// Of a command that asks for too much at once.
 pub(crate) fn too_long(spec: &Spec, words: usize, bytes: usize) -> String {
-    format!(
-        "ERR '{}' has {words} words and {bytes} bytes at most: send several commands",
-        spec.name
-    )
+    let name = spec.name;
+    format!("ERR '{name}' has {words} words and {bytes} bytes at most: send several commands")
 }
 
 /// Of a subcommand that is none.
@@ -70,10 +68,8 @@ pub(crate) fn unknown_command(words: Words<'_>) -> String {
         let argument = argument.get(..left).unwrap_or(argument);
         arguments += &format!("'{}' ", excerpt(argument));
     }
-    format!(
-        "ERR unknown command '{}', with args beginning with: {arguments}",
-        excerpt(words.get(0))
-    )
+    let command = excerpt(words.get(0));
+    format!("ERR unknown command '{command}', with args beginning with: {arguments}")
 }
 
 /// The beginning of what a client sent.

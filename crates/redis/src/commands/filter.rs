@@ -108,10 +108,8 @@ pub(crate) fn debug(info: &FilterInfo, replies: &mut Replies) {
         "bktsize:{size} buckets:{buckets} items:{items} deletes:{deletes} filters:{filters} max_iterations:{iterations} expansion:{expansion}"
     );
     if info.params.layout() == LayoutKind::Paged {
-        line += &format!(
-            " layout:paged fingerprint_bits:{}",
-            info.params.slot_width().bits()
-        );
+        let bits = info.params.slot_width().bits();
+        line += &format!(" layout:paged fingerprint_bits:{bits}");
         if let Some(rate) = info.params.error_rate() {
             line += &format!(" error_rate:{rate}");
         }

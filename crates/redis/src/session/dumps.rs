@@ -252,12 +252,8 @@ impl Session {
         if let Ok(Adopted::Exists | Adopted::Changed) = adopted {
             return Err(refused.into());
         }
-        self.audit(
-            name,
-            "restore_filter",
-            Some("created"),
-            adopted.as_ref().err(),
-        );
+        let error = adopted.as_ref().err();
+        self.audit(name, "restore_filter", Some("created"), error);
         adopted.map(|_| ()).map_err(Failure::from)
     }
 }

@@ -216,10 +216,8 @@ impl Session {
     /// server in no cluster always answers with everything that was acknowledged.
     fn consistency(&mut self, words: Words<'_>) -> Result {
         if words.len() == 2 {
-            self.replies.bulk(match self.is_strong {
-                true => b"strong",
-                false => b"local",
-            });
+            let said = if self.is_strong { "strong" } else { "local" };
+            self.replies.bulk(said.as_bytes());
             return Ok(());
         }
         self.is_strong = match words.get(2).to_ascii_lowercase().as_slice() {

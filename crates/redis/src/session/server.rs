@@ -71,6 +71,7 @@ impl Session {
             (asked.is_empty() && all.len() > 2)
                 || names.any(|it| it == section.as_bytes() || all.contains(&it.as_slice()))
         };
+        let replication = "role:master\r\nconnected_slaves:0\r\n".to_owned();
         let mut sections = vec![
             ("Server", self.about_program()),
             ("Clients", self.about_clients()),
@@ -81,10 +82,7 @@ impl Session {
                     i32::from(self.engine().is_err())
                 ),
             ),
-            (
-                "Replication",
-                "role:master\r\nconnected_slaves:0\r\n".to_owned(),
-            ),
+            ("Replication", replication),
             ("Modules", about_module()),
             ("Cluster", "cluster_enabled:0\r\n".to_owned()),
         ];

@@ -96,12 +96,8 @@ impl Session {
         let kept = transaction.commands.into_pipeline();
         let (changed, reply_bytes) = About::of(&kept).await?;
         // The rest is held when it is worked on.
-        self.hold_reply(reply_bytes).map_err(|refused| {
-            format!(
-                "EXECABORT Transaction discarded because of: {}",
-                refused.words
-            )
-        })?;
+        let held = self.hold_reply(reply_bytes);
+        held.map_err(|it| format!("EXECABORT Transaction discarded because of: {}", it.words))?;
         if let Some(address) = self.transaction_route(&kept).await? {
             return self.forward_transaction(&address, kept).await;
         }
