@@ -84,12 +84,15 @@ impl<'a> Group<'a> {
         (self.commands.len() - 1, before..self.items)
     }
 
+    /// All commands became the same.
+    fn all(&self, results: Vec<ItemResult>, became: Became) -> GroupDone {
+        let became = vec![became; self.commands.len()];
+        GroupDone { results, became }
+    }
+
     /// What becomes of all of it if it is not asked for at all.
     pub(super) fn refused(&self, failure: &Arc<Failure>) -> GroupDone {
-        GroupDone {
-            results: Vec::new(),
-            became: vec![Became::Failed(Arc::clone(failure)); self.commands.len()],
-        }
+        self.all(Vec::new(), Became::Failed(Arc::clone(failure)))
     }
 
     /// Has the engine work on it. The items lie in `bytes`.
@@ -102,10 +105,7 @@ impl<'a> Group<'a> {
         let all = 0..self.commands.len();
         // Nearly always it is done at once.
         match self.ask(engine, bytes, &all, false).await {
-            Ok(results) => GroupDone {
-                results,
-                became: vec![Became::Done; self.commands.len()],
-            },
+            Ok(results) => self.all(results, Became::Done),
             Err(error) => Box::pin(self.work_in_parts(engine, transfers, bytes, error)).await,
         }
     }
@@ -118,10 +118,7 @@ impl<'a> Group<'a> {
         bytes: &Bytes,
         refused: EngineError,
     ) -> GroupDone {
-        let mut done = GroupDone {
-            results: Vec::new(),
-            became: vec![Became::Missing; self.commands.len()],
-        };
+        let mut done = self.all(Vec::new(), Became::Missing);
         let mut todo = vec![(0..self.commands.len(), Some(refused))];
         while let Some((part, refused)) = todo.pop() {
             let asked = match refused {
