@@ -44,10 +44,8 @@ impl Keyed {
             absorb(&mut scope, part.as_bytes());
         }
         let mut fingerprint = Sha256::new();
-        absorb(
-            &mut fingerprint,
-            parts.uri.query().unwrap_or_default().as_bytes(),
-        );
+        let query = parts.uri.query().unwrap_or_default();
+        absorb(&mut fingerprint, query.as_bytes());
         for header in [CONTENT_TYPE, IF_NONE_MATCH] {
             let value = parts.headers.get(header);
             absorb(&mut fingerprint, value.map_or(&[], HeaderValue::as_bytes));

@@ -38,16 +38,10 @@ impl<'a> Query<'a> {
                 continue;
             };
             if parameters.iter().any(|(name, _)| *name == known) {
-                return Err(HttpError::MalformedQuery {
-                    parameter: known.to_owned(),
-                    reason: "is given twice",
-                });
+                return Err(malformed(known, "is given twice"));
             }
-            let value = decode(value).ok_or(HttpError::MalformedQuery {
-                parameter: known.to_owned(),
-                reason: "has a % that no two hexadecimal digits follow",
-            })?;
-            parameters.push((known, value));
+            let bad_percent = || malformed(known, "has a % that no two hexadecimal digits follow");
+            parameters.push((known, decode(value).ok_or_else(bad_percent)?));
         }
         match unknown.is_empty() {
             true => Ok(Query(parameters)),
@@ -75,10 +69,7 @@ impl<'a> Query<'a> {
     /// It is not UTF-8.
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<&str>> {
         let text = self.bytes(name).map(std::str::from_utf8).transpose();
-        text.map_err(|_| HttpError::MalformedQuery {
-            parameter: name.to_owned(),
-            reason: "is not UTF-8",
-        })
+        text.map_err(|_| malformed(name, "is not UTF-8"))
     }
 
     /// What `read` makes of a parameter; `None`: it is left out.
@@ -106,6 +97,11 @@ impl<'a> Query<'a> {
         let said = self.read(name, |text| text.parse::<bool>().ok(), || "true or false")?;
         Ok(said.unwrap_or(false))
     }
+}
+
+fn malformed(name: &str, reason: &'static str) -> HttpError {
+    let parameter = name.to_owned();
+    HttpError::MalformedQuery { parameter, reason }
 }
 
 fn list(allowed: &[&str]) -> String {

@@ -117,16 +117,13 @@ async fn post_snapshot(
         }
     });
     let snapshot = begun.await??;
-    let bytes = snapshot.bytes;
+    let length = snapshot.bytes.to_string();
     let body = stream::start(slot, move |pieces| {
         if let Err(error) = snapshot.write(Sending(pieces)) {
             pieces.break_off(&error);
         }
     });
-    let headers = [
-        (CONTENT_TYPE, TAR.to_owned()),
-        (CONTENT_LENGTH, bytes.to_string()),
-    ];
+    let headers = [(CONTENT_TYPE, TAR.to_owned()), (CONTENT_LENGTH, length)];
     Ok((headers, body).into_response())
 }
 

@@ -31,6 +31,8 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 /// after an update of the server no page is put together of two versions.
 const CACHING: HeaderValue = HeaderValue::from_static("no-cache");
 
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
@@ -160,10 +162,7 @@ async fn file(name: &str, asked: &HeaderMap) -> Result {
         (CACHE_CONTROL, CACHING),
         (CONTENT_SECURITY_POLICY, POLICY),
         (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-        (
-            HeaderName::from_static("cross-origin-opener-policy"),
-            HeaderValue::from_static("same-origin"),
-        ),
+        (OPENER_POLICY, HeaderValue::from_static("same-origin")),
     ];
     if knows(asked, tag) {
         return Ok((StatusCode::NOT_MODIFIED, headers).into_response());

@@ -98,10 +98,8 @@ pub(crate) async fn create_backup(
     _: NoQuery,
     headers: HeaderMap,
 ) -> Result {
-    refuse_key(
-        &headers,
-        "GET /admin/backups tells whether the backup was begun",
-    )?;
+    let instead = "GET /admin/backups tells whether the backup was begun";
+    refuse_key(&headers, instead)?;
     let info = with_backups(&app, |backups| Ok(backups.start(SystemTime::now())?)).await?;
     let location = format!("/admin/backups/{}/status", info.id);
     let id = info.id.to_string();
@@ -154,13 +152,11 @@ pub(crate) async fn download_backup(
         }
     });
     // A file name consists of digits and letters.
+    let disposition = format!("attachment; filename=\"{file_name}\"");
     let headers = [
         (CONTENT_TYPE, TAR.to_owned()),
         (CONTENT_LENGTH, bytes.to_string()),
-        (
-            CONTENT_DISPOSITION,
-            format!("attachment; filename=\"{file_name}\""),
-        ),
+        (CONTENT_DISPOSITION, disposition),
     ];
     Ok((headers, body).into_response())
 }

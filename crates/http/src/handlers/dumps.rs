@@ -359,11 +359,10 @@ pub(crate) async fn restore_filter(
 fn wanted(replace: bool, matches: &Tags) -> Result<Replace> {
     match (replace, matches) {
         (false, Tags::None) => Ok(Replace::Nothing),
-        (false, _) => Err(HttpError::parameter(
-            "replace",
-            "left out beside If-Match",
-            "true, or no If-Match",
-        )),
+        (false, _) => {
+            let (given, allowed) = ("left out beside If-Match", "true, or no If-Match");
+            Err(HttpError::parameter("replace", given, allowed))
+        }
         (true, Tags::None | Tags::Changed(_)) => Ok(Replace::Anything),
         (true, Tags::Any) => Ok(Replace::Something),
         (true, Tags::These(versions)) => match versions.as_slice() {

@@ -55,10 +55,8 @@ fn said(health: &Health) -> String {
             writes.as_secs()
         ));
     } else if let Some(reads) = health.reads_hang_for {
-        said.push_str(&format!(
-            "disk_hangs: the disk has not answered a read for {} seconds\n",
-            reads.as_secs()
-        ));
+        let seconds = reads.as_secs();
+        said += &format!("disk_hangs: the disk has not answered a read for {seconds} seconds\n");
     }
     // What the engine says names files, which belong into the log alone.
     said.push_str(match health.writes {

@@ -92,11 +92,8 @@ pub(crate) fn json_batch(json: &[u8], kind: BatchKind, max_items: usize) -> Resu
         }
         Encoding::Base64 => {
             if let Some(index) = body.first_integer {
-                return Err(HttpError::field(
-                    place(index),
-                    "an integer",
-                    "a base64 string, since encoding is base64",
-                ));
+                let allowed = "a base64 string, since encoding is base64";
+                return Err(HttpError::field(place(index), "an integer", allowed));
             }
             decode_base64(&items, list, place)?
         }
@@ -150,9 +147,7 @@ impl BatchBody {
                 self.batch.within_seconds = Some(seconds);
             }
             BatchField::Where => self.batch.condition = Some(condition(value.get(), in_body)?),
-            BatchField::OnlyIfAbsent => {
-                self.batch.options.mode = AddMode::of(flag()?);
-            }
+            BatchField::OnlyIfAbsent => self.batch.options.mode = AddMode::of(flag()?),
             BatchField::Filters => self.look_up_in(field, lookup::named(value)?)?,
             BatchField::Prefix => self.look_up_in(field, lookup::prefix(value)?)?,
             BatchField::First => {
@@ -196,11 +191,8 @@ impl BatchBody {
 
     fn look_up_in(&mut self, field: BatchField, filters: LookupFilters) -> Result<()> {
         if self.batch.looked_up_in.is_some() {
-            return Err(HttpError::field(
-                pointer("", field.name()),
-                "given beside the other",
-                "one of filters and prefix",
-            ));
+            let (given, allowed) = ("given beside the other", "one of filters and prefix");
+            return Err(HttpError::field(pointer("", field.name()), given, allowed));
         }
         self.batch.looked_up_in = Some(filters);
         Ok(())

@@ -120,11 +120,10 @@ pub(crate) fn lately_or_where(query: &Query<'_>) -> Result<(Option<u64>, Option<
     let seconds = query.read(WITHIN_SECONDS, whole_number, || SECONDS)?;
     let condition = query.text(WHERE)?.map(|json| condition(json, in_query));
     match (seconds, condition.transpose()?) {
-        (Some(_), Some(_)) => Err(HttpError::parameter(
-            WITHIN_SECONDS,
-            "given beside where",
-            "one of the two",
-        )),
+        (Some(_), Some(_)) => {
+            let (given, allowed) = ("given beside where", "one of the two");
+            Err(HttpError::parameter(WITHIN_SECONDS, given, allowed))
+        }
         said => Ok(said),
     }
 }

@@ -170,13 +170,9 @@ impl OptionsIn {
 /// # Errors
 /// It is not base64url.
 pub(crate) fn base64url_item(text: &[u8]) -> Result<Vec<u8>> {
-    BASE64_URL.decode(text).map_err(|_| {
-        HttpError::parameter(
-            "item_base64url",
-            "not base64url",
-            "base64 with - and _, padded or not",
-        )
-    })
+    const ALLOWED: &str = "base64 with - and _, padded or not";
+    let decoded = BASE64_URL.decode(text);
+    decoded.map_err(|_| HttpError::parameter("item_base64url", "not base64url", ALLOWED))
 }
 
 fn decode_base64(
@@ -202,11 +198,8 @@ fn decode_base64(
 }
 
 fn too_long(place: String, bytes: usize) -> HttpError {
-    HttpError::field(
-        place,
-        format!("{bytes} bytes long"),
-        format!("up to {MAX_ITEM_BYTES} bytes"),
-    )
+    let given = format!("{bytes} bytes long");
+    HttpError::field(place, given, format!("up to {MAX_ITEM_BYTES} bytes"))
 }
 
 /// What the parser said of this JSON, without the bytes it said it about.
