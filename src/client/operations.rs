@@ -72,8 +72,7 @@ pub async fn is_alive(server: &Remote) -> Result<(), ClientError> {
 /// it is gone.
 pub async fn back_up(server: &Remote) -> Result<CompleteBackup, ClientError> {
     let begun = ask(server, Method::POST, &["admin", "backups"], LONG).await;
-    let begun = begun.map_err(elsewhere)?;
-    let Backup { id, .. } = server.understood(&begun)?;
+    let Backup { id, .. } = server.understood(&begun.map_err(elsewhere)?)?;
     let path = ["admin", "backups", &id, "status"];
     let mut unanswered = 0;
     loop {

@@ -276,8 +276,7 @@ impl Remote {
     ) -> Result<(), E> {
         let mut response = self.begin(request).await?;
         if !response.status().is_success() {
-            let refusal = self.read(response).await?;
-            return Ok(self.granted(refusal).map(|_| ())?);
+            return Ok(self.granted(self.read(response).await?).map(|_| ())?);
         }
         let broken = |error: reqwest::Error| self.unreachable(&error);
         while let Some(piece) = response.chunk().await.map_err(broken)? {

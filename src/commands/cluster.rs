@@ -88,8 +88,7 @@ pub(super) fn run(command: ClusterCommand) -> Result {
                 give_up_changes,
             } => {
                 let brokers = named(&brokers)?;
-                let copies = copies.into();
-                super::epoch::begin(&brokers, &from, copies, dry_run, give_up_changes).await
+                super::epoch::begin(&brokers, &from, copies.into(), dry_run, give_up_changes).await
             }
         }
     });
@@ -98,8 +97,7 @@ pub(super) fn run(command: ClusterCommand) -> Result {
 }
 
 fn named(brokers: &BrokerConfig) -> Result<BrokerSettings> {
-    let settings = brokers.settings()?;
-    settings.ok_or_else(|| {
+    brokers.settings()?.ok_or_else(|| {
         "--log is missing: name the brokers and the cluster, such as --log nats://127.0.0.1:4222 --cluster shop; cluster status also takes --server, one of the cluster's servers".into()
     })
 }

@@ -79,8 +79,7 @@ fn run_repair(data_dir: &Path) -> Result<(), StoreError> {
             "kept, though it can't be read, because it may be the name of such a filter: the entry {name:?}"
         );
     }
-    let store = PageStore::open(rocks)?;
-    let sub_filters = check::remove_unreachable(&store)?;
+    let sub_filters = check::remove_unreachable(&PageStore::open(rocks)?)?;
     println!("removed, because nothing can reach them: the pages of {sub_filters} sub-filters");
     Ok(())
 }

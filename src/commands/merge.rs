@@ -24,8 +24,7 @@ pub(super) fn run(options: &MergeOptions) -> Result<(), Failure> {
     let mut merged: (Chain, _) = (chain, pages);
     for (path, file, chain) in files {
         let with = |error: Failure| format!("{} and {}: {error}", first.display(), path.display());
-        let page = |page| whole(path, &file, page);
-        merged = union(merged, &chain, page, || Ok(())).map_err(with)?;
+        merged = union(merged, &chain, |page| whole(path, &file, page), || Ok(())).map_err(with)?;
     }
     let (chain, pages) = merged;
     build::write(&options.output, chain, &pages, || ())

@@ -140,8 +140,7 @@ impl Pod {
         let holder = Holder::new(writer, settings.address.clone());
         let leases = Leases::new(&connection, founding.clone(), &seals, holder, LEASE_TTL).await?;
         let leaders = Arc::new(Leaders::of_none(founding.lanes));
-        let cluster = founding.cluster.to_string();
-        let keys = key.derive(&cluster, &founding.founding, "pods")?;
+        let keys = key.derive(&founding.cluster.to_string(), &founding.founding, "pods")?;
         let authorities = authorities(settings.ca_file.as_deref())?;
         let links = Arc::new(Links::new(&settings.address, keys, authorities));
         let pod = Cluster::new(
@@ -276,8 +275,7 @@ impl Pod {
             app: Arc::clone(app),
         };
         tasks.push(spawn(app, announcing.run(stop.clone())));
-        let trimming = self.trimming.run(member.clone(), stop.clone());
-        tasks.push(spawn(app, trimming));
+        tasks.push(spawn(app, self.trimming.run(member.clone(), stop.clone())));
         TakingPart(tasks)
     }
 }

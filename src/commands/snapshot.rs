@@ -287,13 +287,11 @@ fn store(
 
 /// Whether what arrived makes sense, and has all that this pod has.
 fn check(replacement: &Replacement, position: &PodPosition) -> Result<(), NotTaken> {
-    let options = RocksOptions::default();
-    let rocks = RocksStore::open_to_read(replacement.directory(), options);
+    let rocks = RocksStore::open_to_read(replacement.directory(), RocksOptions::default());
     let store = PageStore::open(Arc::new(rocks.map_err(NotTaken::yet)?));
     let store = store.map_err(NotTaken::yet)?;
     position.is_past_of(&store).map_err(NotTaken::yet)??;
-    let go_on = &mut |_| ControlFlow::Continue(());
-    check_while(&store, go_on).map_err(NotTaken::yet)?;
+    check_while(&store, &mut |_| ControlFlow::Continue(())).map_err(NotTaken::yet)?;
     Ok(())
 }
 

@@ -55,8 +55,7 @@ impl Cli {
                 )
                 .after_long_help("Each flag is also an environment variable.")
         });
-        let command = each_flag(without_empty_server(command), &says_what_is_allowed);
-        let matches = command.get_matches();
+        let matches = each_flag(without_empty_server(command), &says_what_is_allowed).get_matches();
         let mut read = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         read.ask_what_is_named(&matches);
         read

@@ -94,8 +94,7 @@ impl BrokerSettings {
     /// does.
     pub fn lacks(&self) -> Option<&'static str> {
         let brokers = &self.brokers;
-        let is_elsewhere = |it: &String| !is_loopback(it);
-        if !brokers.servers.iter().any(is_elsewhere) {
+        if brokers.servers.iter().all(|it| is_loopback(it)) {
             return None;
         }
         let is_plain = brokers.servers.iter().any(|it| !it.starts_with("tls://"));
@@ -259,8 +258,7 @@ fn is_loopback(address: &str) -> bool {
 /// Whether it is a URL of one of these schemes, with a host and without a path.
 fn is_address(text: &str, schemes: &[&str]) -> bool {
     text.parse::<Uri>().is_ok_and(|uri| {
-        let is_scheme = uri.scheme_str().is_some_and(|it| schemes.contains(&it));
-        is_scheme
+        uri.scheme_str().is_some_and(|it| schemes.contains(&it))
             && uri.host().is_some_and(|it| !it.is_empty())
             && uri.authority().is_some_and(|it| !it.as_str().contains('@'))
             && uri.query().is_none()

@@ -39,8 +39,7 @@ impl Keyed {
         let caller = parts.extensions.get::<Principal>();
         let caller = caller.and_then(Principal::name).unwrap_or_default();
         let mut scope = Sha256::new();
-        let method = parts.method.as_str();
-        for part in [caller, method, parts.uri.path(), key] {
+        for part in [caller, parts.method.as_str(), parts.uri.path(), key] {
             absorb(&mut scope, part.as_bytes());
         }
         let mut fingerprint = Sha256::new();

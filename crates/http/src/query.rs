@@ -131,8 +131,7 @@ fn decode(text: &str) -> Option<Cow<'_, [u8]>> {
 }
 
 fn hexadecimal(digit: u8) -> Option<u8> {
-    let value = char::from(digit).to_digit(16)?;
-    u8::try_from(value).ok()
+    u8::try_from(char::from(digit).to_digit(16)?).ok()
 }
 
 #[cfg(test)]

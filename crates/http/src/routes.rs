@@ -161,8 +161,7 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
     let others = match role {
         ListenerRole::All | ListenerRole::Filters => {
             let pages = docs::routes().merge(console::routes());
-            let between_pods = internal::routes().merge(commands::routes());
-            pages.merge(between_pods)
+            pages.merge(internal::routes().merge(commands::routes()))
         }
         ListenerRole::Operations => Router::new(),
         ListenerRole::Scrapers => {

@@ -129,8 +129,7 @@ impl Listener {
         };
         // Replies are written at once, and what is lost is noticed some day.
         let _ = stream.set_nodelay(true);
-        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE);
-        let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
         let local = stream.local_addr().unwrap_or(peer);
         let connection = Connection {
             connected: self.service.connect(peer, local),

@@ -148,8 +148,7 @@ impl Service {
     /// Counts a command, of which `None` is one that is not known.
     #[inline]
     pub(crate) fn count(&self, verb: Option<Verb>, is_success: bool) {
-        let counted = verb.and_then(|verb| self.counted.get(verb as usize));
-        match counted {
+        match verb.and_then(|verb| self.counted.get(verb as usize)) {
             Some([done, _]) if is_success => done.inc(),
             Some([_, failed]) => failed.inc(),
             None => self.unknown.inc(),

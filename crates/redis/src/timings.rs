@@ -280,12 +280,10 @@ pub(crate) fn shown(verb: Option<Verb>, words: Words<'_>, others: usize) -> Vec<
         })
         .collect();
     if whole < words.len() {
-        let more = format!("... ({} more arguments)", words.len() - whole);
-        shown.push(more.into_bytes());
+        shown.push(format!("... ({} more arguments)", words.len() - whole).into_bytes());
     }
     if others > 0 {
-        let more = format!("... ({others} more commands at once)");
-        shown.push(more.into_bytes());
+        shown.push(format!("... ({others} more commands at once)").into_bytes());
     }
     shown
 }

@@ -125,8 +125,7 @@ impl Transfers {
     /// which nobody else has then. `None`: it is not being taken in.
     pub(crate) fn take_load(&self, key: &TransferKey) -> Option<Loading> {
         let mut loads = self.loads.lock();
-        let loading = loads.get_mut(key)?;
-        Some(std::mem::replace(loading, Loading::Busy))
+        Some(std::mem::replace(loads.get_mut(key)?, Loading::Busy))
     }
 
     /// Notes that the first part of a filter is being worked on; what came of it

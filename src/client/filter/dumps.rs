@@ -69,8 +69,7 @@ pub(super) async fn restore(
             let metadata = dump.metadata()?;
             if metadata.is_dir() {
                 // It would be read while it is sent, and the server seem not to answer.
-                let error = io::Error::from(io::ErrorKind::IsADirectory);
-                return Err(of_file(file, error));
+                return Err(of_file(file, io::Error::from(io::ErrorKind::IsADirectory)));
             }
             (Box::new(dump), Some(metadata.len()))
         }

@@ -186,8 +186,7 @@ impl ItemCommand<'_> {
         };
         fields.extend(self.line.work.options());
         let body = Value::Object(fields).to_string();
-        let has_entries = self.line.entries.is_some();
-        let path = self.line.work.path(self.key, has_entries);
+        let path = self.line.work.path(self.key, self.line.entries.is_some());
         let idempotency_key = fresh_key()?;
         let answer = self
             .server

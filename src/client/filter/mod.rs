@@ -112,10 +112,7 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
             key,
             fields,
             only_new,
-        } => {
-            let answer = create(&filters.server, key, fields, *only_new).await?;
-            filters.show(&answer, out)
-        }
+        } => filters.show(&create(&filters.server, key, fields, *only_new).await?, out),
         FilterCommand::Info { key } => {
             let key = key.as_deref().unwrap_or_default();
             let get = |remote: &Remote| remote.request(Method::GET, &["filters", key]);
@@ -222,8 +219,7 @@ async fn change(
             false => request,
         }
     };
-    let answer = server.send(change).await?;
-    Ok(server.remote.granted(answer)?)
+    Ok(server.remote.granted(server.send(change).await?)?)
 }
 
 /// The filters of a server, and how they are shown.

@@ -124,8 +124,7 @@ fn open(
             );
             id
         });
-        let bar = ProgressBar::new_spinner();
-        return Ok((Box::new(io::stdin()), bar, import_id));
+        return Ok((Box::new(io::stdin()), ProgressBar::new_spinner(), import_id));
     }
     let reader = File::open(file)?;
     let metadata = reader.metadata()?;
@@ -146,8 +145,7 @@ fn id_of(file: &Path, metadata: &Metadata) -> io::Result<String> {
     hash.update(metadata.len().to_le_bytes());
     hash.update(changed.to_le_bytes());
     hash.update(file.canonicalize()?.as_os_str().as_encoded_bytes());
-    let digest = hash.finalize();
-    Ok(format!("load-{:.32}", hex::encode(digest)))
+    Ok(format!("load-{:.32}", hex::encode(hash.finalize())))
 }
 
 #[cfg(test)]

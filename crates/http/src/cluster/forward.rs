@@ -84,8 +84,7 @@ pub(super) async fn forward(
     let (body, again, _held) = match is_streamed {
         true => (streamed(body, sent, Arc::clone(&passed)), None, None),
         false => {
-            let read = body::read(&app.admission, caller.holder(), deadline, body);
-            let (bytes, held) = read.await?;
+            let (bytes, held) = body::read(&app.admission, caller.holder(), deadline, body).await?;
             drop(sent);
             (bytes.clone().into(), Some(Body::from(bytes)), held)
         }

@@ -167,8 +167,7 @@ async fn file(name: &str, asked: &HeaderMap) -> Result {
     if knows(asked, tag) {
         return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
     }
-    let asset = ASSETS.get(name).await?;
-    Ok((headers, asset.answer(asked)).into_response())
+    Ok((headers, ASSETS.get(name).await?.answer(asked)).into_response())
 }
 
 /// Whether the client has the file with this tag (RFC 9110, 13.1.2: tags are

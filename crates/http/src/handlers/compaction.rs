@@ -63,8 +63,7 @@ pub(crate) fn examples() -> (serde_json::Value, serde_json::Value) {
 
 /// `POST /filters/{key}/compact`.
 pub(crate) async fn compact_filter(Target(engine, name): Target, sent: Sent) -> Result {
-    let key = sent.nothing()?;
-    let answered = engine.compact(&name, key).await?;
+    let answered = engine.compact(&name, sent.nothing()?).await?;
     let begun = CompactionBegunBody {
         closed_sub_filters: answered.answer,
         status_url: format!("{}/compaction", path_of(&name)),

@@ -72,8 +72,7 @@ pub(crate) async fn dump_filter(
             return Err(HttpError::Plain(Code::FilterChanged));
         }
         if known.hold(&version) {
-            let validators = validators(&version, is_gzip);
-            return Ok((StatusCode::NOT_MODIFIED, validators).into_response());
+            return Ok((StatusCode::NOT_MODIFIED, validators(&version, is_gzip)).into_response());
         }
     }
     if method == Method::HEAD {

@@ -82,10 +82,9 @@ impl From<&FilterSummary> for FilterLineBody {
             layout: params.layout().name(),
             capacity: params.capacity(),
             value_bits: params.plain_value_bits(),
-            attributes: params.attributes().map(|attributes| {
-                let names = attributes.iter().map(|it| it.name.clone());
-                names.collect()
-            }),
+            attributes: params
+                .attributes()
+                .map(|attributes| attributes.iter().map(|it| it.name.clone()).collect()),
             window_seconds: params.window().map(Window::seconds),
             items: summary.items,
             sub_filters: summary.sub_filters,
@@ -184,8 +183,7 @@ pub(crate) async fn list_filters(
     let turn = admission.turn(permit.holder(), deadline, usize::MAX, false);
     let engine = engine.in_turn(turn.await?);
     let page = engine.list_filters(&prefix, part, after.as_ref(), limit);
-    let page = page.await?;
-    json(&FilterListBody::from(&page))
+    json(&FilterListBody::from(&page.await?))
 }
 
 /// What a key can begin with; empty if it is left out.
@@ -208,8 +206,7 @@ fn listed(text: &str) -> Option<usize> {
 
 /// `GET /filters/{key}`.
 pub(crate) async fn get_filter(Target(engine, name): Target, _: NoQuery) -> Result {
-    let info = engine.filter_info(&name).await?;
-    json(&FilterBody::from(&info))
+    json(&FilterBody::from(&engine.filter_info(&name).await?))
 }
 
 /// `PATCH /filters/{key}`.
@@ -224,10 +221,8 @@ pub(crate) async fn patch_filter(Target(engine, name): Target, sent: Sent) -> Re
 
 /// `DELETE /filters/{key}`.
 pub(crate) async fn delete_filter(Target(engine, name): Target, sent: Sent) -> Result {
-    let key = sent.nothing()?;
-    let answered = engine.delete_filter(&name, key).await?;
-    let response = StatusCode::NO_CONTENT.into_response();
-    Ok(marked(&answered, response))
+    let answered = engine.delete_filter(&name, sent.nothing()?).await?;
+    Ok(marked(&answered, StatusCode::NO_CONTENT.into_response()))
 }
 
 #[cfg(test)]

@@ -210,8 +210,7 @@ pub(crate) async fn import_items(
             format!("up to {}, since {done} lines are committed", done + 1),
         ));
     }
-    let codec = import.codec.clone();
-    let mut feed = LineFeed::new(format, codec, options.first_line, done);
+    let mut feed = LineFeed::new(format, import.codec.clone(), options.first_line, done);
     let importing = take_in(&app, &caller, &mut body, &mut import, &mut feed).await;
     importing.map_err(|error| cut_off(error, import.progress()))?;
     let body = ImportBody::new(&options.id, import.progress(), ImportState::Complete);

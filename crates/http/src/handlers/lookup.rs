@@ -50,8 +50,7 @@ pub(crate) async fn look_up_items(
         ready!(poll_give_way(context));
         Poll::Ready(pieces.next())
     }));
-    let media_type = HeaderValue::from_static(JSON);
-    Ok(([(CONTENT_TYPE, media_type)], body).into_response())
+    Ok(([(CONTENT_TYPE, HeaderValue::from_static(JSON))], body).into_response())
 }
 
 /// Those of the filters that the caller may know of.

@@ -112,8 +112,7 @@ pub(crate) async fn get_item_values(
     let asked = query_item(&uri, "POST /filters/{key}/values/query")?;
     // One item has no more than count with the connection.
     let listed = engine.values(&name, &asked, |_| Ok::<_, HttpError>(()));
-    let listed = listed.await?;
-    written(&app, &principal, deadline, listed, values_of_one).await
+    written(&app, &principal, deadline, listed.await?, values_of_one).await
 }
 
 /// `POST /filters/{key}/values/query`.

@@ -72,8 +72,7 @@ impl Connection {
         let Some(tls) = self.tls.take() else {
             return self.refuse(stream).await;
         };
-        let handshake = tls.accept(stream, LONGEST, &self.app.metrics);
-        if let Some(stream) = handshake.await {
+        if let Some(stream) = tls.accept(stream, LONGEST, &self.app.metrics).await {
             self.refuse(stream).await;
         }
     }
@@ -100,8 +99,7 @@ impl Connection {
         // All of it counts as the head: nothing may be asked before it.
         let below_tls = probe.clone();
         let stream = InspectReader::new(stream, move |bytes: &[u8]| below_tls.mark(bytes));
-        let handshake = tls.accept(stream, self.timeouts.head, &metrics);
-        if let Some(stream) = handshake.await {
+        if let Some(stream) = tls.accept(stream, self.timeouts.head, &metrics).await {
             probe.take();
             if tls.lacks_certificate(&stream) {
                 self.router = self.scrapers.clone();
@@ -132,8 +130,7 @@ impl Connection {
             let answer = self.router.clone().call(request);
             let written = metrics.http_response_body_bytes.clone();
             async move {
-                let answer = answer.await?;
-                Ok::<_, Infallible>(answer.map(|body| counted(body, written, answering)))
+                Ok::<_, Infallible>(answer.await?.map(|body| counted(body, written, answering)))
             }
         });
         let timed = TimedStream::new(stream, self.timeouts, phase.clone(), probe);

@@ -87,8 +87,7 @@ fn places(role: ListenerRole, options: &ServerOptions, app: &App) -> Places {
             (MAX_OPERATIONS_CONNECTIONS, MAX_OPERATIONS_CONNECTIONS / 2)
         }
     };
-    let has_keys = app.access.keys.is_some();
-    Places::new(all, per_address, has_keys, &app.metrics)
+    Places::new(all, per_address, app.access.keys.is_some(), &app.metrics)
 }
 
 /// Takes in the connections of one listener.

@@ -280,8 +280,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let whole = slices.iter().find(|slice| !slice.is_empty());
-        if let Some(bytes) = whole
+        if let Some(bytes) = slices.iter().find(|slice| !slice.is_empty())
             && this.phase.holds_back(bytes)
         {
             return Poll::Ready(Ok(bytes.len()));

@@ -115,8 +115,7 @@ impl AuthLayer {
         if path == METRICS {
             return Ok(None);
         }
-        let longest = self.app.admission.limits.request_timeout;
-        let deadline = Deadline::of(&parts.headers, longest)?;
+        let deadline = Deadline::of(&parts.headers, self.app.admission.limits.request_timeout)?;
         parts.extensions.insert(deadline);
         let place = self.app.admission.place(scope, principal.holder());
         Ok(Some(place.await?))

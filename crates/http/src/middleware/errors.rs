@@ -113,8 +113,7 @@ impl ErrorLayer {
                 Ok(()) => {
                     if is_in_cluster {
                         // It goes on with the request, to whichever pod answers.
-                        let headers = request.headers_mut();
-                        headers.insert(REQUEST_ID, request_id.clone());
+                        request.headers_mut().insert(REQUEST_ID, request_id.clone());
                     }
                     // Whatever a panic leaves behind, no request sees it but its
                     // own.
@@ -339,8 +338,7 @@ fn text(request_id: &HeaderValue) -> &str {
 fn fresh_request_id() -> HeaderValue {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     static KEY: std::sync::LazyLock<RandomState> = std::sync::LazyLock::new(RandomState::new);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let hash = KEY.hash_one(number);
+    let hash = KEY.hash_one(NEXT.fetch_add(1, Ordering::Relaxed));
     let mut digits = *b"0123456789abcdef";
     let _ = hex::encode_to_slice(hash.to_be_bytes(), &mut digits);
     HeaderValue::from_bytes(&digits).unwrap_or(HeaderValue::from_static("-"))

@@ -95,8 +95,7 @@ fn is_plainly_local(uri: &Uri, headers: &HeaderMap) -> bool {
 /// The header with the name; two are no name at all.
 fn only_host(headers: &HeaderMap) -> Option<&HeaderValue> {
     let mut hosts = headers.get_all(HOST).iter();
-    let host = hosts.next();
-    host.filter(|_| hosts.next().is_none())
+    hosts.next().filter(|_| hosts.next().is_none())
 }
 
 /// The name in the request line goes before the header (RFC 9112, 3.2.2).

@@ -48,8 +48,7 @@ pub(crate) fn condition(json: &str, place_of: impl Fn(String) -> FieldPlace) -> 
             return Err(refuse(at, given, allowed()));
         }
         for (position, label) in labels.iter().enumerate() {
-            let checked = check_label(label.len());
-            checked
+            check_label(label.len())
                 .map_err(|(given, allowed)| refuse(format!("{at}/{position}"), given, allowed))?;
         }
         condition.0.push((name, labels));

@@ -193,8 +193,7 @@ impl LineFeed {
     fn push_entry(&mut self, line: &[u8], value_bits: u8) -> Result<(), BadLine> {
         let (item, value) = match self.format {
             LineFormat::Text => {
-                let split = entries::split(line, 1);
-                let (item, mut columns) = split.ok_or(BadLine::NotAnEntry)?;
+                let (item, mut columns) = entries::split(line, 1).ok_or(BadLine::NotAnEntry)?;
                 let value = columns.next().and_then(|it| str::from_utf8(it).ok());
                 (item, value.ok_or(BadLine::NotAnEntry)?)
             }
@@ -223,8 +222,7 @@ impl LineFeed {
                 let split = entries::split(line, attributes).ok_or(BadLine::NotAnEntry)?;
                 let (item, mut columns) = split;
                 let row = columns.try_fold((0, 0), |(row, position), label| {
-                    let part = part(codec, position, label)?;
-                    Ok((row | part, position + 1))
+                    Ok((row | part(codec, position, label)?, position + 1))
                 });
                 (item, row?.0)
             }

@@ -203,10 +203,9 @@ impl FilterField {
             Takes::Rate => {
                 format!("a number from {MIN_ERROR_RATE:e} to {MAX_ERROR_RATE}, such as 0.001")
             }
-            Takes::Layout => {
-                let names = LayoutKind::ALL.map(|layout| format!("\"{}\"", layout.name()));
-                names.join(" or ")
-            }
+            Takes::Layout => LayoutKind::ALL
+                .map(|layout| format!("\"{}\"", layout.name()))
+                .join(" or "),
             Takes::Attributes => attributes::ALLOWED.to_owned(),
             Takes::Filter => key_in_words(),
         }

@@ -195,8 +195,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
                 let allowed = format!(
                     "{MAX_ATTRIBUTES} different attributes in a request, those of the filter"
                 );
-                let refusal = HttpError::field(pointer(&at, &name), "one more", allowed);
-                return body.refuse(refusal);
+                return body.refuse(HttpError::field(pointer(&at, &name), "one more", allowed));
             };
             map.next_value_seed(LabelSeed {
                 body: &mut *body,

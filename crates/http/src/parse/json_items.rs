@@ -99,8 +99,7 @@ impl ItemSeed<'_> {
     }
 
     fn integer(self, number: impl fmt::Display) {
-        let index = self.items.len();
-        self.body.first_integer.get_or_insert(index);
+        self.body.first_integer.get_or_insert(self.items.len());
         self.body.digits.clear();
         // Writing to a string can't fail.
         let _ = write!(self.body.digits, "{number}");

@@ -80,8 +80,7 @@ pub(crate) fn text_batch(
     batch.condition = options.condition;
     batch.items = ItemBatch::within(held(text), places);
     if encoding == Encoding::Base64 {
-        let blanks = &batch.blanks;
-        let place = |index| line_name(line_of(blanks, index));
+        let place = |index| line_name(line_of(&batch.blanks, index));
         batch.items = decode_base64(&batch.items, "", place)?;
     }
     Ok(batch)

@@ -13,7 +13,6 @@ pub fn json_items(body: &[u8]) -> Option<ItemBatch> {
 
 /// The items of a text body of an add.
 pub fn text_items(body: &Bytes) -> Option<ItemBatch> {
-    let options = LineOptions::default();
-    let batch = text_batch(body, BatchKind::Add, options, usize::MAX).ok()?;
+    let batch = text_batch(body, BatchKind::Add, LineOptions::default(), usize::MAX).ok()?;
     Some(batch.items)
 }

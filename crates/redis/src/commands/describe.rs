@@ -11,8 +11,7 @@ pub(crate) const MOST_BYTES: usize = 1024;
 
 /// Answers `COMMAND`.
 pub(crate) fn command(words: Words<'_>, replies: &mut Replies) {
-    let subcommand = words.get(1).to_ascii_lowercase();
-    match (subcommand.as_slice(), words.len()) {
+    match (words.get(1).to_ascii_lowercase().as_slice(), words.len()) {
         (_, 1) | (b"info", 2) => {
             replies.array(TABLE.len());
             TABLE.iter().for_each(|spec| info(spec, replies));

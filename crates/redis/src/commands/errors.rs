@@ -65,8 +65,7 @@ pub(crate) fn unknown_command(words: Words<'_>) -> String {
         else {
             break;
         };
-        let argument = argument.get(..left).unwrap_or(argument);
-        arguments += &format!("'{}' ", excerpt(argument));
+        arguments += &format!("'{}' ", excerpt(argument.get(..left).unwrap_or(argument)));
     }
     let command = excerpt(words.get(0));
     format!("ERR unknown command '{command}', with args beginning with: {arguments}")
@@ -74,8 +73,7 @@ pub(crate) fn unknown_command(words: Words<'_>) -> String {
 
 /// The beginning of what a client sent.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
-    let bytes = bytes.get(..EXCERPT_BYTES).unwrap_or(bytes);
-    String::from_utf8_lossy(bytes).into_owned()
+    String::from_utf8_lossy(bytes.get(..EXCERPT_BYTES).unwrap_or(bytes)).into_owned()
 }
 
 /// Of what a key does not allow: it begins as redis does.

@@ -33,8 +33,7 @@ pub(crate) fn filter(spec: &Spec, words: Words<'_>) -> Result<NewFilter, String>
         ..FilterRequest::default()
     };
     if let Some(word) = options.get("LAYOUT") {
-        let known = layout(word).ok_or("LAYOUT: value must be paged or classic")?;
-        request.layout = Some(known);
+        request.layout = Some(layout(word).ok_or("LAYOUT: value must be paged or classic")?);
     }
     if let Some(word) = options.get("ERRORRATE") {
         request.error_rate = Some(decimal(word).ok_or("Couldn't parse ERRORRATE")?);
@@ -119,15 +118,13 @@ impl<'a> Options<'a> {
                 .into_iter()
                 .find(|name| given.eq_ignore_ascii_case(name.as_bytes()))
                 .filter(|name| options.iter().all(|(other, _)| other != name));
-            let known = known.ok_or(UNKNOWN_ARGUMENT)?;
-            options.push((known, words.get(at + 1)));
+            options.push((known.ok_or(UNKNOWN_ARGUMENT)?, words.get(at + 1)));
         }
         Ok(Options(options))
     }
 
     fn get(&self, name: &str) -> Option<&'a [u8]> {
-        let found = self.0.iter().find(|(known, _)| *known == name)?;
-        Some(found.1)
+        Some(self.0.iter().find(|(known, _)| *known == name)?.1)
     }
 
     fn number(&self, name: &str, low: i64, high: i64) -> Result<Option<u64>, String> {

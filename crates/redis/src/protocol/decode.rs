@@ -398,8 +398,7 @@ impl Decoder {
     #[inline]
     fn length(&self, too_long: Malformed) -> Result<Option<(Option<i64>, usize)>, Malformed> {
         let line = self.input.get(self.at + 1..).unwrap_or_default();
-        let found = lines::length(line, too_long)?;
-        Ok(found.map(|(number, end)| (number, self.at + 1 + end)))
+        Ok(lines::length(line, too_long)?.map(|(number, end)| (number, self.at + 1 + end)))
     }
 
     /// Looks for the end of a line.

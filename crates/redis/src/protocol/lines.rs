@@ -35,8 +35,7 @@ pub(super) fn length(
     match memchr::memchr(b'\n', window) {
         Some(end) => {
             let text = window.get(..end).unwrap_or_default();
-            let number = text.strip_suffix(b"\r").and_then(integer);
-            Ok(Some((number, end + 1)))
+            Ok(Some((text.strip_suffix(b"\r").and_then(integer), end + 1)))
         }
         None if window.len() == MAX_LENGTH_BYTES => Err(too_long),
         None => Ok(None),

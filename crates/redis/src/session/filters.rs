@@ -111,8 +111,7 @@ impl Session {
         match spec.verb {
             Verb::CfInfo => filter::info(&info, &mut self.replies),
             Verb::BfInfo => {
-                let field = words.from(2).iter().next();
-                filter::bloom_info(&info, field, &mut self.replies)?;
+                filter::bloom_info(&info, words.from(2).iter().next(), &mut self.replies)?;
             }
             _ => filter::debug(&info, &mut self.replies),
         }

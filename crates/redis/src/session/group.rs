@@ -200,8 +200,7 @@ impl<'a> Group<'a> {
         let mut all = || batch(items).unwrap_or_default();
         let name = &self.name;
         let Some(op) = self.single_op(commands) else {
-            let steps = steps(commands);
-            return engine.work_in_steps(name, &steps, &all()).await;
+            return engine.work_in_steps(name, &steps(commands), &all()).await;
         };
         let mut results = Vec::with_capacity(items);
         match op {

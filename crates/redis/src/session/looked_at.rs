@@ -54,8 +54,7 @@ impl Session {
     pub(super) fn slow_log(&mut self, words: Words<'_>) -> Result {
         let (sees_all, user) = (self.is_operator(), self.user().to_owned());
         let may_see = |command: &SlowCommand| sees_all || command.user == user;
-        let subcommand = words.get(1).to_ascii_lowercase();
-        match (subcommand.as_slice(), words.len()) {
+        match (words.get(1).to_ascii_lowercase().as_slice(), words.len()) {
             (b"get", 2..=3) => {
                 let count = match words.len() {
                     2 => TOLD,

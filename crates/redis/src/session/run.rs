@@ -264,8 +264,7 @@ impl Session {
             return Vec::new();
         }
         let started = Instant::now();
-        let held = self.hold_reply(run.items * REPLY_BYTES);
-        let worked = match held {
+        let worked = match self.hold_reply(run.items * REPLY_BYTES) {
             Ok(()) => self.try_work(run, bytes).await,
             Err(refused) => Err(refused),
         };
@@ -344,8 +343,7 @@ impl Session {
                 }
                 Slot::Missing(verb, item_verb, items) => {
                     misses += u64::from(item_verb.is_question());
-                    let reply = self.reply_missing(item_verb, items).await;
-                    (verb, reply)
+                    (verb, self.reply_missing(item_verb, items).await)
                 }
                 Slot::Other(index) => {
                     self.one_of_transaction(pipeline.command(index)).await;
@@ -360,8 +358,7 @@ impl Session {
                     items,
                 } => {
                     let done = done.get(group);
-                    let became = done.and_then(|done| done.became.get(index));
-                    let is_success = match became {
+                    let is_success = match done.and_then(|done| done.became.get(index)) {
                         Some(Became::Done) => {
                             hits += u64::from(item_verb.is_question());
                             let results = done.and_then(|done| done.results.get(items));

@@ -41,8 +41,7 @@ impl Session {
     }
 
     fn config(&mut self, words: Words<'_>) -> Result {
-        let subcommand = words.get(1).to_ascii_lowercase();
-        match (subcommand.as_slice(), words.len()) {
+        match (words.get(1).to_ascii_lowercase().as_slice(), words.len()) {
             (b"get", 3..) => {}
             (b"set", _) => return Err("ERR CONFIG SET is not supported".into()),
             (b"get", _) => return Err(errors::arity_of("config", words.get(1)).into()),

@@ -285,8 +285,7 @@ impl Session {
     /// # Errors
     /// It is not open yet.
     pub(super) fn engine(&self) -> Result<Engine> {
-        let engine = self.service.app.engine();
-        Ok(engine?.for_caller(self.caller()))
+        Ok(self.service.app.engine()?.for_caller(self.caller()))
     }
 
     pub(super) fn caller(&self) -> Caller {
