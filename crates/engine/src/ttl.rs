@@ -7,7 +7,7 @@
 
 use super::error::{EngineError, Result};
 use crate::chain::params::ParamsError;
-use crate::store::{Expiry, PageStore, StoreError, StoredFilter};
+use crate::store::Expiry;
 
 /// Longest time that a filter can be given, in seconds: a hundred years.
 pub const MAX_TTL_SECONDS: u64 = 100 * 366 * 86_400;
@@ -41,31 +41,4 @@ pub(super) fn expiry_at(at_ms: u64, now_ms: u64) -> Result<Expiry> {
 /// Whether what ends then has ended.
 pub(super) fn has_ended(expiry: Option<Expiry>, now_ms: u64) -> bool {
     expiry.is_some_and(|expiry| expiry.at_ms <= now_ms)
-}
-
-/// Lists filters as the store does, without those that have ended.
-pub(super) fn list_live(
-    store: &PageStore,
-    prefix: &str,
-    after: Option<&str>,
-    limit: usize,
-    now_ms: u64,
-) -> Result<Vec<StoredFilter>, StoreError> {
-    let mut listed = Vec::new();
-    let mut after = after.map(str::to_owned);
-    while listed.len() < limit {
-        let wanted = limit - listed.len();
-        let found = store.list_filters(prefix, after.as_deref(), wanted)?;
-        let is_last = found.len() < wanted;
-        after = found.last().map(|filter| filter.name.clone());
-        listed.extend(
-            found
-                .into_iter()
-                .filter(|filter| !has_ended(filter.expiry, now_ms)),
-        );
-        if is_last {
-            break;
-        }
-    }
-    Ok(listed)
 }

@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 use crate::state::EngineState;
 use crate::store::StoreError;
 use crate::threads::repeat;
-use crate::ttl::list_live;
+use crate::ttl::has_ended;
 use crossbeam_channel::{Receiver, TryRecvError};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -159,6 +159,7 @@ fn survey(
     stop: &Receiver<()>,
     named: usize,
 ) -> Result<Option<Survey>, StoreError> {
+    let store = &state.store;
     let mut survey = Survey::default();
     let started_ms = state.clock.now_ms();
     let mut round = state.history.is_due(started_ms).then(Vec::new);
@@ -168,8 +169,8 @@ fn survey(
             return Ok(None);
         }
         let now_ms = state.clock.now_ms();
-        let filters = list_live(&state.store, "", after.as_deref(), FILTERS_AT_ONCE, now_ms)?;
-        for filter in &filters {
+        let filters = store.list_filters("", after.as_deref(), FILTERS_AT_ONCE)?;
+        for filter in filters.iter().filter(|it| !has_ended(it.expiry, now_ms)) {
             let chain = decode(filter.id, &filter.meta)?;
             survey.add(&filter.name, &chain, named);
             if let Some(round) = round.as_mut().filter(|it| it.len() < MAX_SAMPLES) {
