@@ -51,6 +51,17 @@ pub struct PageId {
     pub page: PageIndex,
 }
 
+impl PageId {
+    /// The one at this position of the sub-filter.
+    pub const fn new(filter: FilterId, ordinal: Ordinal, page: u32) -> PageId {
+        PageId {
+            filter,
+            ordinal,
+            page: PageIndex(page),
+        }
+    }
+}
+
 impl fmt::Display for FilterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)

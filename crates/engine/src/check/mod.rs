@@ -13,10 +13,10 @@ pub(super) mod pages;
 
 pub use inspector::{Fault, Inspector};
 
-use crate::page::{FilterId, Ordinal};
+use crate::page::{FilterId, Ordinal, PageId};
 use crate::store::kv::Column;
 use crate::store::{Due, Garbage, PageStore, Result, StoreError, redo};
-use pages::{FIRST_PAGE, SliceBounds, compare, page_of};
+use pages::{FIRST_PAGE, SliceBounds, compare};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -186,7 +186,7 @@ pub fn inspect_filter(
     inspector: &mut dyn Inspector,
 ) -> Result {
     let bounds = SliceBounds { bytes, ..SLICE };
-    let first = page_of(id, Ordinal(0));
+    let first = PageId::new(id, Ordinal(0), 0);
     compare(&store.snapshot(), first, bounds, inspector).map(|_| ())
 }
 

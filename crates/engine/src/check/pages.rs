@@ -5,7 +5,7 @@ use super::inspector::{Fault, Inspector};
 use crate::chain::contents::Contents;
 use crate::cuckoo::layout::Layout;
 use crate::filters::decode;
-use crate::page::{FilterId, Ordinal, PageId, PageIndex};
+use crate::page::{FilterId, Ordinal, PageId};
 use crate::pages::PageGeometry;
 use crate::store::{Garbage, Result, Snapshot, StoreError, StoredFilter};
 use crate::stored::contents;
@@ -17,14 +17,10 @@ use std::ops::{ControlFlow, Range};
 const FILTERS_AT_ONCE: usize = 256;
 
 /// What is compared before any page: the first there may be.
-pub(crate) const FIRST_PAGE: PageId = page_of(FilterId(0), Ordinal(0));
+pub(crate) const FIRST_PAGE: PageId = PageId::new(FilterId(0), Ordinal(0), 0);
 
 /// Behind every page: no filter has this number.
-const BEHIND_ALL: PageId = PageId {
-    filter: FilterId(u64::MAX),
-    ordinal: Ordinal(u32::MAX),
-    page: PageIndex(u32::MAX),
-};
+const BEHIND_ALL: PageId = PageId::new(FilterId(u64::MAX), Ordinal(u32::MAX), u32::MAX);
 
 /// How much is compared as of one moment.
 #[derive(Clone, Copy, Debug)]
@@ -77,14 +73,6 @@ pub(crate) fn compare(
         next: goes_on.then_some(end),
         ..compared
     })
-}
-
-pub(crate) const fn page_of(filter: FilterId, ordinal: Ordinal) -> PageId {
-    PageId {
-        filter,
-        ordinal,
-        page: PageIndex(0),
-    }
 }
 
 /// A sub-filter as it is described, and as its pages are.
@@ -179,7 +167,7 @@ impl Slice {
             let is_over = self.bytes.saturating_add(bytes) > bounds.bytes
                 || self.described.len() >= bounds.sub_filters;
             if is_over && !self.described.is_empty() {
-                self.end = page_of(id, sub.ordinal);
+                self.end = PageId::new(id, sub.ordinal, 0);
                 return Ok(ControlFlow::Break(()));
             }
             if Some(sub.ordinal) == oldest {
@@ -321,21 +309,14 @@ impl Comparison<'_> {
         let mut is_found = false;
         let mut concerned = Vec::new();
         for (&(id, ordinal), sub) in &mut self.slice.described {
-            let (first, count) = (page_of(id, ordinal), sub.layout.pages());
-            let behind = PageId {
-                page: PageIndex(count),
-                ..first
-            };
-            if first < pages.end && behind > pages.start {
+            let page = move |number| PageId::new(id, ordinal, number);
+            let count = sub.layout.pages();
+            if page(0) < pages.end && page(count) > pages.start {
                 sub.is_broken = true;
-                concerned.push((first, count));
+                concerned.push((0..count).map(page));
             }
         }
-        for (first, count) in concerned {
-            let all = (0..count).map(|page| PageId {
-                page: PageIndex(page),
-                ..first
-            });
+        for all in concerned {
             for id in all.filter(|id| pages.contains(id)) {
                 if self.inspector.read(0).is_break() {
                     return ControlFlow::Break(());

@@ -1,4 +1,3 @@
-use super::pages::page_of;
 use super::*;
 use crate::chain::meta::Chain;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
@@ -60,10 +59,7 @@ fn with_pages() -> (MemoryStore, PageStore) {
 }
 
 fn page(filter: u64, ordinal: u32, page: u32) -> PageId {
-    PageId {
-        page: PageIndex(page),
-        ..page_of(FilterId(filter), Ordinal(ordinal))
-    }
+    PageId::new(FilterId(filter), Ordinal(ordinal), page)
 }
 
 fn write(store: &PageStore, page: PageId, image: &[u8]) {

@@ -11,7 +11,7 @@ use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
 use crate::cuckoo::classic::Classic;
-use crate::page::{FilterId, PageId, PageIndex};
+use crate::page::{FilterId, PageId};
 use crate::pages::image::PageImage;
 use crate::state::Pace;
 use crate::store::{Snapshot, StoreError};
@@ -95,11 +95,7 @@ pub(crate) fn place(
         classes: Vec::new(),
         slots: 0,
     };
-    let page = |ordinal, page| PageId {
-        filter: id,
-        ordinal,
-        page: PageIndex(page),
-    };
+    let page = |ordinal, page| PageId::new(id, ordinal, page);
     let subs = chain.sub_filters();
     let spans = subs.map(|sub| page(sub.ordinal, 0)..page(sub.ordinal, sub.layout.pages()));
     let spans: Vec<_> = spans.collect();

@@ -20,7 +20,7 @@ use crate::error::EngineError;
 use crate::filters::OpenFilter;
 use crate::idempotency::guard::SideRecorder;
 use crate::name::FilterName;
-use crate::page::{FilterId, PageId, PageIndex};
+use crate::page::{FilterId, PageId};
 use crate::quota::{Quota, Reservation};
 use crate::state::{EngineState, Pace};
 use crate::store::PageImage;
@@ -361,11 +361,7 @@ impl Stager {
             return Err(DumpError::corrupt("a page does not fit its sub-filter").into());
         };
         found.add(&contents);
-        let id = PageId {
-            filter: self.pages.id,
-            ordinal: sub.ordinal,
-            page: PageIndex(at.page),
-        };
+        let id = PageId::new(self.pages.id, sub.ordinal, at.page);
         self.slice_bytes += image.len();
         self.slice.push((id, image));
         if self.slice_bytes >= SLICE_BYTES {

@@ -4,7 +4,7 @@ use super::read::each_page;
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::dump_memory::MemoryShare;
-use crate::page::{FilterId, PageId, PageIndex};
+use crate::page::{FilterId, PageId};
 use crate::pages::image::PageImage;
 use crate::store::{Snapshot, StoreError};
 use cuckood_filter::file::{FileError, FileWriter, Header};
@@ -89,10 +89,9 @@ pub(crate) fn write(
         .sub_filters()
         .zip(&parts.subs)
         .map(|(sub, &(layout, begin))| {
-            let page = |page: u64| PageId {
-                filter: id,
-                ordinal: sub.ordinal,
-                page: PageIndex(layout.pages().min(u32::try_from(page).unwrap_or(u32::MAX))),
+            let page = |page: u64| {
+                let page = u32::try_from(page).unwrap_or(u32::MAX);
+                PageId::new(id, sub.ordinal, page.min(layout.pages()))
             };
             let bytes = u64::from(layout.page_bytes());
             let first = read.start.saturating_sub(begin) / bytes;

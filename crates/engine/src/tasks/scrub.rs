@@ -9,7 +9,7 @@
 //! How far a pass is lies in the store, so that one that takes longer than the
 //! server lives comes to its end, too.
 
-use crate::check::pages::{Compared, FIRST_PAGE, SliceBounds, compare, page_of};
+use crate::check::pages::{Compared, FIRST_PAGE, SliceBounds, compare};
 use crate::check::{Fault, Inspector};
 use crate::metrics::Metrics;
 use crate::page::PageId;
@@ -186,7 +186,7 @@ impl Pass {
         state.metrics.scrub_faults.set(faults);
         Pass {
             began: Instant::now(),
-            next: kept.map_or(FIRST_PAGE, |it| page_of(it.filter, it.ordinal)),
+            next: kept.map_or(FIRST_PAGE, |it| PageId::new(it.filter, it.ordinal, 0)),
             faults,
             settled_faults: faults,
             failed_at: None,

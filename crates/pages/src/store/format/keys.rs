@@ -1,6 +1,6 @@
 //! Ranges of keys, and what keys name.
 
-use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
+use crate::page::{FilterId, Ordinal, PageId, Sequence};
 use crate::store::kv::KeyRange;
 
 /// No key is longer.
@@ -31,11 +31,9 @@ pub(super) fn filter_in(key: &[u8]) -> Option<FilterId> {
 
 pub(super) fn page_in(key: &[u8]) -> Option<PageId> {
     let number = u128::from_be_bytes(key.try_into().ok()?);
-    Some(PageId {
-        filter: FilterId((number >> 64) as u64),
-        ordinal: Ordinal((number >> 32) as u32),
-        page: PageIndex(number as u32),
-    })
+    let filter = FilterId((number >> 64) as u64);
+    let ordinal = Ordinal((number >> 32) as u32);
+    Some(PageId::new(filter, ordinal, number as u32))
 }
 
 pub(super) fn sequence_in(key: &[u8]) -> Option<Sequence> {

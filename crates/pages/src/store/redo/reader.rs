@@ -44,11 +44,7 @@ impl<'a> RedoReader<'a> {
             pages_left: 0,
             entries_left: 0,
             first_page: true,
-            page: PageId {
-                filter: FilterId(0),
-                ordinal: Ordinal(0),
-                page: PageIndex(0),
-            },
+            page: PageId::new(FilterId(0), Ordinal(0), 0),
             next_number: Some(0),
         }
     }
@@ -101,11 +97,7 @@ impl<'a> RedoReader<'a> {
     }
 
     fn read_section_head(&mut self) -> Result<(), RedoError> {
-        self.page = PageId {
-            filter: FilterId(self.read_number()?),
-            ordinal: Ordinal(0),
-            page: PageIndex(0),
-        };
+        self.page = PageId::new(FilterId(self.read_number()?), Ordinal(0), 0);
         let (&code, rest) = self.rest.split_first().ok_or(RedoError::Truncated)?;
         self.section = Section::of(code)?;
         self.rest = rest;
