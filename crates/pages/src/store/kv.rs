@@ -146,11 +146,9 @@ pub enum WalSync {
 pub enum Caching {
     /// What is read is kept there.
     Keep,
-    /// For reading much once: nothing is displaced.
-    Bypass {
-        /// Bytes read from the disk at once, 0: block by block.
-        read_ahead_bytes: usize,
-    },
+    /// For reading much once: nothing is displaced. So many bytes are read from the disk
+    /// at once, 0: block by block.
+    Bypass(usize),
 }
 
 /// Is shown values by the index of their keys.

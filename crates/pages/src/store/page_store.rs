@@ -541,9 +541,7 @@ impl PageStore {
     /// The entry is still there.
     pub fn reclaim(&self, garbage: Garbage) -> Result {
         let pages = format::pages_of(garbage);
-        let caching = Caching::Bypass {
-            read_ahead_bytes: 0,
-        };
+        let caching = Caching::Bypass(0);
         let mut batch = WriteBatch::default();
         self.kv
             .scan(Column::Pages, &pages, caching, &mut |key, _| {
@@ -715,9 +713,7 @@ impl PageStore {
     /// Corrupt or unreadable bytes.
     pub fn side_record_totals(&self) -> Result<SideRecordTotals> {
         let (all, mut totals) = (format::all_keys(), SideRecordTotals::default());
-        let caching = Caching::Bypass {
-            read_ahead_bytes: SIDE_RECORDS_READ_AHEAD_BYTES,
-        };
+        let caching = Caching::Bypass(SIDE_RECORDS_READ_AHEAD_BYTES);
         self.kv
             .scan(Column::SideRecords, &all, caching, &mut |key, value| {
                 format::count_side_record(&mut totals, key, value)?;

@@ -21,9 +21,7 @@ use std::ops::ControlFlow;
 const CHANGES_AT_ONCE: usize = 10_000;
 
 /// Bytes read ahead when a whole column is read.
-const READ_AHEAD: Caching = Caching::Bypass {
-    read_ahead_bytes: 1 << 20,
-};
+const READ_AHEAD: Caching = Caching::Bypass(1 << 20);
 
 /// Entries that were taken out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

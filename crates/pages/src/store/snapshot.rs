@@ -194,9 +194,7 @@ impl<'a> Snapshot<'a> {
     /// # Errors
     /// The store can't be read. An error of `each` ends the visit.
     pub fn pages(&self, pages: &Range<PageId>, each: EachPage<'_>) -> Result {
-        let caching = Caching::Bypass {
-            read_ahead_bytes: PAGES_READ_AHEAD_BYTES,
-        };
+        let caching = Caching::Bypass(PAGES_READ_AHEAD_BYTES);
         let mut scratch = Vec::new();
         let keys = format::pages_between(pages);
         self.reader
@@ -277,9 +275,7 @@ pub(super) fn one<T>(
 
 /// Visits every redo record from the oldest to the newest.
 pub(super) fn replay(reader: &dyn Reader, each: EachRecord<'_>) -> Result {
-    let caching = Caching::Bypass {
-        read_ahead_bytes: LOG_READ_AHEAD_BYTES,
-    };
+    let caching = Caching::Bypass(LOG_READ_AHEAD_BYTES);
     reader.scan(
         Column::Log,
         &format::all_keys(),

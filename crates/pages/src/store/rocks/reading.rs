@@ -84,9 +84,7 @@ pub(super) fn read_through(
     column: Column,
     read: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result {
-    let caching = Caching::Bypass {
-        read_ahead_bytes: READ_AHEAD_BYTES,
-    };
+    let caching = Caching::Bypass(READ_AHEAD_BYTES);
     let mut options = with_caching(ReadOptions::default(), caching);
     #[expect(
         deprecated,
@@ -101,7 +99,7 @@ pub(super) fn read_through(
 }
 
 pub(super) fn with_caching(mut options: ReadOptions, caching: Caching) -> ReadOptions {
-    if let Caching::Bypass { read_ahead_bytes } = caching {
+    if let Caching::Bypass(read_ahead_bytes) = caching {
         options.fill_cache(false);
         options.set_readahead_size(read_ahead_bytes);
     }
