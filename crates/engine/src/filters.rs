@@ -10,7 +10,7 @@ use super::name::FilterName;
 use super::pages::{PageGeometry, PageTable, Version, WordsRead};
 use super::ttl;
 use crate::chain::address::PageAddress;
-use crate::chain::meta::{Chain, FilterVersion, MetaError};
+use crate::chain::meta::{Chain, FilterVersion, META_VERSION, MetaError};
 use crate::chain::plan::FutileSearches;
 use crate::page::{FilterId, Sequence};
 use crate::store::redo::RedoWrite;
@@ -417,11 +417,7 @@ impl Filters {
 pub(super) fn decode(id: FilterId, meta: &[u8]) -> Result<Chain, StoreError> {
     let what = || format!("metadata of filter {id}");
     Chain::decode(meta).map_err(|error| match error {
-        MetaError::Newer { found } => StoreError::NewerFormat {
-            what: what(),
-            found: u32::from(found),
-            supported: u32::from(crate::chain::meta::META_VERSION),
-        },
+        MetaError::Newer { found } => StoreError::newer(what(), found, META_VERSION),
         MetaError::Corrupt(_) => StoreError::corrupt(what(), error),
     })
 }

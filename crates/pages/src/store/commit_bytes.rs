@@ -28,11 +28,7 @@ pub fn decode(bytes: &[u8], sequence: Sequence) -> Result<Commit> {
             _ => Err(nonsense()),
         },
         None | Some((0, _)) => Err(nonsense()),
-        Some((&found, _)) => Err(StoreError::NewerFormat {
-            what: "a commit".to_owned(),
-            found: u32::from(found),
-            supported: u32::from(VERSION),
-        }),
+        Some((&found, _)) => Err(StoreError::newer("a commit", found, VERSION)),
     }
 }
 

@@ -129,6 +129,19 @@ impl StoreError {
         }
     }
 
+    /// What was read is of a newer format than the newest that is understood.
+    pub fn newer(
+        what: impl Into<String>,
+        found: impl Into<u32>,
+        supported: impl Into<u32>,
+    ) -> StoreError {
+        StoreError::NewerFormat {
+            what: what.into(),
+            found: found.into(),
+            supported: supported.into(),
+        }
+    }
+
     /// What was being done, and what the storage engine or the disk said.
     pub fn io(doing: &'static str, source: impl Into<Cause>) -> StoreError {
         let source = source.into();

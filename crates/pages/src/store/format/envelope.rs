@@ -141,11 +141,7 @@ pub(in crate::store) fn open<'a>(kind: Kind, key: &[u8], value: &'a [u8]) -> Res
         return Err(StoreError::corrupt(what(), "its checksum does not match"));
     }
     if version > VALUE_VERSION {
-        return Err(StoreError::NewerFormat {
-            what: what(),
-            found: u32::from(version),
-            supported: u32::from(VALUE_VERSION),
-        });
+        return Err(StoreError::newer(what(), version, VALUE_VERSION));
     }
     if version == 0 || found_kind != kind as u8 {
         return Err(StoreError::corrupt(what(), "it is a value of another kind"));

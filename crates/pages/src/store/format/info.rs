@@ -49,11 +49,7 @@ pub(in crate::store) fn check_data_version(value: &[u8]) -> Result {
     match found {
         0 => Err(StoreError::corrupt(what(), "its version is 0")),
         DATA_VERSION => Ok(()),
-        _ => Err(StoreError::NewerFormat {
-            what: what(),
-            found,
-            supported: DATA_VERSION,
-        }),
+        _ => Err(StoreError::newer(what(), found, DATA_VERSION)),
     }
 }
 
