@@ -3,9 +3,9 @@
 
 use crate::page::{FilterId, PageId, Sequence};
 use crate::resident::{PageGeometry, image};
-use crate::store::redo::RedoWrite;
-use crate::store::{Result, StoreError};
-use cuckood_filter::chain::address::{PageAddress, WordAddress};
+use crate::store::Result;
+use crate::store::redo::{RedoError, RedoWrite};
+use cuckood_filter::chain::address::PageAddress;
 use cuckood_filter::chain::counters::CounterKey;
 use cuckood_filter::chain::pages::WholePage;
 use cuckood_filter::chain::plan::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
@@ -62,10 +62,7 @@ impl<'w, 'a> LoggedPage<'w, 'a> {
         writes: &'w [RedoWrite<'a>],
     ) -> Result<LoggedPage<'w, 'a>> {
         if !writes.iter().all(|write| geometry.fits(write)) {
-            return Err(StoreError::corrupt(
-                format!("redo record {}", sequence.0),
-                format!("{id} has no such slot"),
-            ));
+            return Err(RedoError::NoSuchSlot(id).in_record(sequence));
         }
         let mut page = LoggedPage {
             whole: None,
@@ -116,11 +113,7 @@ impl<'w, 'a> LoggedPage<'w, 'a> {
         let (first_word, first_counter) = (changes.words.len(), changes.counters.len());
         for (slot, value) in self.slots() {
             let (word, lane) = width.word_and_lane(slot as u16);
-            let at = WordAddress {
-                sub: address.sub,
-                page: address.page,
-                word,
-            };
+            let at = address.word(word);
             // Slots of a page ascend.
             let of_page = changes.words.get(first_word..).unwrap_or_default();
             if of_page.last().is_none_or(|last| last.at != at) {

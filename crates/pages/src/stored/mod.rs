@@ -13,7 +13,7 @@ mod page;
 
 use crate::page::{PageId, PageIndex, Sequence};
 use crate::resident::PageGeometry;
-use crate::store::redo::{self, RedoReader, RedoWrite};
+use crate::store::redo::{self, RedoError, RedoReader, RedoWrite};
 use crate::store::{Snapshot, StoreError};
 use page::PageDelta;
 pub use page::contents;
@@ -138,10 +138,7 @@ impl Window {
     ) -> Result<(), StoreError> {
         let page = write.page();
         if !geometry.fits(write) {
-            return Err(StoreError::corrupt(
-                format!("redo record {}", sequence.0),
-                format!("{page} has no such slot"),
-            ));
+            return Err(RedoError::NoSuchSlot(page).in_record(sequence));
         }
         let is_behind = self.end.is_some_and(|end| page >= end);
         if page < self.from || is_behind || !is_within(page, spans) {

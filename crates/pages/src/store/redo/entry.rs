@@ -134,6 +134,9 @@ pub enum RedoError {
     /// The image of a whole page can't be unpacked.
     #[error("a page in it can't be read: {0}")]
     Image(&'static str),
+    /// It sets what a page of that sub-filter can't have.
+    #[error("{0} has no such slot")]
+    NoSuchSlot(PageId),
 }
 
 impl RedoError {
