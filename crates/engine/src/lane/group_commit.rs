@@ -226,8 +226,7 @@ impl Lane {
         }
         let filter = request.filter.clone();
         let Some(filter) = filter.filter(|it| self.filters.is_current(it)) else {
-            request.answer(Ok(Outcome::Stale));
-            return None;
+            return request.refuse(Ok(Outcome::Stale));
         };
         let most = most_beside(suspended, memory);
         let room = most.saturating_sub(group.pages()).min(self.max_pages);
@@ -305,8 +304,7 @@ impl Lane {
                 Ok(Outcome::NeedsPages(missing.pages.into_iter().collect()))
             }
         };
-        request.answer(refusal);
-        None
+        request.refuse(refusal)
     }
 
     pub(super) fn too_many_pages(&self, needed: usize) -> EngineError {

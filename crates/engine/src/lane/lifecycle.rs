@@ -28,13 +28,13 @@ impl Lane {
             _ => request.filter.clone(),
         };
         let Some(filter) = filter.filter(|it| self.filters.is_current(it)) else {
-            return refuse(request, Ok(Outcome::Stale));
+            return request.refuse(Ok(Outcome::Stale));
         };
         match request.command {
             Command::Remove => self.remove(request, &filter),
             Command::Expire { now_ms } => match has_ended(filter.expiry(), now_ms) {
                 true => self.remove(request, &filter),
-                false => refuse(request, Ok(Outcome::NotDue)),
+                false => request.refuse(Ok(Outcome::NotDue)),
             },
             Command::SetExpiry {
                 known,
@@ -60,7 +60,7 @@ impl Lane {
             Command::Compact(CompactStep::End) => self.end_compaction(request, &filter),
             // The end is another by now; or it is dealt with elsewhere. Were one of those
             // to come here, its caller would still be told that nothing was done.
-            _ => refuse(request, Ok(Outcome::Stale)),
+            _ => request.refuse(Ok(Outcome::Stale)),
         }
     }
 
@@ -87,10 +87,10 @@ impl Lane {
     ) -> Option<Indeterminate> {
         let ended = match self.place_for(&create) {
             Ok(ended) => ended,
-            Err(refusal) => return refuse(request, refusal),
+            Err(refusal) => return request.refuse(refusal),
         };
         let (Outcome::Added(results), [filling]) = (outcome, made.changes.as_slice()) else {
-            return refuse(request, Ok(Outcome::Stale));
+            return request.refuse(Ok(Outcome::Stale));
         };
         let (filter, chain) = (Arc::clone(&filling.filter), &filling.view.chain);
         let described = StoredFilterInfo {
@@ -131,13 +131,13 @@ impl Lane {
     /// Has all pods take pages of a filter that has no name yet.
     fn stage(&self, request: Request, stage: PagesToStage) -> Option<Indeterminate> {
         let Some(shared) = &self.shared else {
-            return refuse(request, Ok(Outcome::Stale));
+            return request.refuse(Ok(Outcome::Stale));
         };
         let id = match stage.id {
             None => shared.claim_next(&stage.name, &stage.claim),
             Some(id) => match self.is_staged(id) {
                 Ok(()) => id,
-                Err(refusal) => return refuse(request, Err(refusal)),
+                Err(refusal) => return request.refuse(Err(refusal)),
             },
         };
         let planned = PlannedCommit {
@@ -164,7 +164,7 @@ impl Lane {
     /// Has all pods remove the pages of a filter that gets no name.
     fn give_up(&self, request: Request, id: FilterId) -> Option<Indeterminate> {
         if let Err(refusal) = self.is_staged(id) {
-            return refuse(request, Err(refusal));
+            return request.refuse(Err(refusal));
         }
         let planned = PlannedCommit {
             answers: vec![(request, Outcome::GivenUp)],
@@ -181,11 +181,11 @@ impl Lane {
         if self.shared.is_some()
             && let Err(refusal) = self.is_staged(adopt.id)
         {
-            return refuse(request, Err(refusal));
+            return request.refuse(Err(refusal));
         }
         let found = match self.filters.open(&adopt.name, &self.store) {
             Ok(found) => found,
-            Err(error) => return refuse(request, Err(error.into())),
+            Err(error) => return request.refuse(Err(error.into())),
         };
         let refused = match (&found, &adopt.replaces) {
             (None, None) => None,
@@ -195,7 +195,7 @@ impl Lane {
             (_, Some(_)) => Some(Outcome::Stale),
         };
         if let Some(refused) = refused {
-            return refuse(request, Ok(refused));
+            return request.refuse(Ok(refused));
         }
         // What takes a place ends when the one before would have, and is whose
         // that was.
@@ -214,7 +214,7 @@ impl Lane {
         if let (Some(found), Some(succession)) = (&found, adopt.succession) {
             match self.imports_handed_on(found.id, adopt.id, adopt.now_ms) {
                 Ok(imports) => side_records = imports,
-                Err(error) => return refuse(request, Err(error.into())),
+                Err(error) => return request.refuse(Err(error.into())),
             }
             side_records.push(succession);
         }
@@ -329,12 +329,6 @@ impl Lane {
             self.checkpointer.reclaim_soon(garbage);
         })
     }
-}
-
-/// Answers a request for which nothing is to be committed.
-fn refuse(request: Request, answer: Answer) -> Option<Indeterminate> {
-    request.answer(answer);
-    None
 }
 
 /// What takes a filter away.

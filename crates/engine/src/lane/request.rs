@@ -132,6 +132,12 @@ impl Request {
         // The caller may have gone away; the outcome stands all the same.
         let _ = self.reply.send(outcome);
     }
+
+    /// Answers, and nothing is to be committed for it.
+    pub(super) fn refuse<T>(self, outcome: Answer) -> Option<T> {
+        self.answer(outcome);
+        None
+    }
 }
 
 #[cfg(test)]

@@ -36,8 +36,7 @@ impl Lane {
     pub(super) fn begin_sliced(&self, turn: Turn, request: Request) -> Option<Box<SlicedPlan>> {
         let filter = request.filter.clone();
         let Some(filter) = filter.filter(|it| self.filters.is_current(it)) else {
-            request.answer(Ok(Outcome::Stale));
-            return None;
+            return request.refuse(Ok(Outcome::Stale));
         };
         let target = PlannedFilter::of(&filter);
         Some(self.sliced(turn, request, target))
@@ -51,13 +50,11 @@ impl Lane {
         create: &Create,
     ) -> Option<Box<SlicedPlan>> {
         if let Err(refusal) = self.place_for(create) {
-            request.answer(refusal);
-            return None;
+            return request.refuse(refusal);
         }
         let Some(empty) = Chain::new(create.params.clone(), create.hash_key, create.created_at_ms)
         else {
-            request.answer(Ok(Outcome::Stale));
-            return None;
+            return request.refuse(Ok(Outcome::Stale));
         };
         let filter = Arc::new(OpenFilter::new(
             create.id,
@@ -223,8 +220,7 @@ impl Lane {
         came: PlannedAnswer,
     ) -> Option<Indeterminate> {
         if let Err(refusal) = self.check_again(&request.command, owner) {
-            request.answer(Err(refusal));
-            return None;
+            return request.refuse(Err(refusal));
         }
         if let Some(filter) = &request.filter {
             filter.set_futile_searches(came.futile);
