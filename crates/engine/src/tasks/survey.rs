@@ -113,24 +113,18 @@ impl Survey {
         }
         for it in &self.largest {
             let label = [it.name.as_str()];
-            metrics
-                .filter_items
-                .with_label_values(&label)
-                .set(it.items as i64);
-            metrics
-                .filter_bytes
-                .with_label_values(&label)
-                .set(it.bytes as i64);
+            let (items, bytes) = (&metrics.filter_items, &metrics.filter_bytes);
+            for (family, value) in [(items, it.items), (bytes, it.bytes)] {
+                family.with_label_values(&label).set(value as i64);
+            }
             metrics.filter_error.with_label_values(&label).set(it.error);
             match it.promised {
                 Some(rate) => metrics.filter_promise.with_label_values(&label).set(rate),
                 // Another filter may have had the name.
                 None => drop(metrics.filter_promise.remove_label_values(&label)),
             }
-            metrics
-                .filter_final_fill
-                .with_label_values(&label)
-                .set(it.final_fill);
+            let fill = metrics.filter_final_fill.with_label_values(&label);
+            fill.set(it.final_fill);
         }
         *shown = names;
     }
