@@ -220,9 +220,7 @@ impl PageStore {
     /// The write failed: it may be retried.
     pub fn put_lane_elsewhere(&self, lane: u32, position: &LanePosition) -> Result {
         let key = format::lane_elsewhere_key(lane);
-        let mut batch = WriteBatch::default();
-        batch.put_value(Kind::LanePosition, &key, position);
-        self.write(batch, Durability::Ordered)
+        self.change(|batch| batch.put_value(Kind::LanePosition, &key, position))
     }
 
     /// Whether any lane has a position: then the store is that of a pod of a
@@ -470,12 +468,11 @@ impl PageStore {
     /// # Errors
     /// It may or may not be kept.
     pub fn keep_scrub_position(&self, position: Option<ScrubPosition>) -> Result {
-        let mut batch = WriteBatch::default();
-        match position {
-            Some(it) => batch.put_value(Kind::ScrubPosition, format::SCRUB_POSITION_KEY, &it),
-            None => batch.delete(Column::Info, format::SCRUB_POSITION_KEY),
-        }
-        self.write(batch, Durability::Ordered)
+        let key = format::SCRUB_POSITION_KEY;
+        self.change(|batch| match position {
+            Some(it) => batch.put_value(Kind::ScrubPosition, key, &it),
+            None => batch.delete(Column::Info, key),
+        })
     }
 
     /// Puts the pages of a filter that has no name yet on the reclaim list,
@@ -486,10 +483,8 @@ impl PageStore {
     /// # Errors
     /// The pages may or may not be on the list.
     pub fn stage(&self, id: FilterId) -> Result {
-        let mut batch = WriteBatch::default();
-        commit::put_garbage(Garbage::Filter(id), &mut batch);
         // In the log before the pages, so it is there if one of them is.
-        self.write(batch, Durability::Ordered)
+        self.change(|batch| commit::put_garbage(Garbage::Filter(id), batch))
     }
 
     /// What waits on the reclaim list, in ascending order, but for filters that a
@@ -622,9 +617,7 @@ impl PageStore {
     /// # Errors
     /// The entry is still there.
     pub fn forget_due(&self, due: &Due) -> Result {
-        let mut batch = WriteBatch::default();
-        batch.delete(Column::Due, &format::due_key(due));
-        self.write(batch, Durability::Ordered)
+        self.change(|batch| batch.delete(Column::Due, &format::due_key(due)))
     }
 
     /// The side record under a key, whether it has ended or not.
@@ -659,9 +652,7 @@ impl PageStore {
         let _one_at_a_time = self.removing.lock();
         let ended = self.side_record(key)?.filter(|it| it.ends_at_ms <= now_ms);
         if let Some(record) = &ended {
-            let mut batch = WriteBatch::default();
-            commit::forget_side_record(key, record, &mut batch);
-            self.write(batch, Durability::Ordered)?;
+            self.change(|batch| commit::forget_side_record(key, record, batch))?;
         }
         Ok(ended)
     }
@@ -749,6 +740,13 @@ impl PageStore {
     /// Gauges for `/metrics`; see [`KeyValueStore::gauges`].
     pub fn gauges(&self) -> Vec<Gauge> {
         self.kv.gauges()
+    }
+
+    /// Writes what is put into a batch, which need not be forced to the disk.
+    fn change(&self, put: impl FnOnce(&mut WriteBatch)) -> Result {
+        let mut batch = WriteBatch::default();
+        put(&mut batch);
+        self.write(batch, Durability::Ordered)
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result {
