@@ -6,12 +6,12 @@
 //! over. No page is read for it: what changed in one is parked.
 
 use super::filters::{Filters, OpenFilter};
-use super::logged::{by_filter, sort_by_page};
+use super::logged::{by_filter, sorted_writes};
 use super::pages::{Checkpointer, CutLog};
 use super::slot::lane_of;
 use crate::chain::plan::PageChanges;
 use crate::page::{FilterId, Sequence};
-use crate::store::redo::{self, RedoReader, RedoWrite};
+use crate::store::redo::{self, RedoWrite};
 use crate::store::{PageStore, StoreError};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -47,12 +47,7 @@ impl Recovery<'_> {
             recovered.records += 1;
             self.checkpointer.add_logged(sequence, record.len() as u64);
             self.checkpointer.continue_after(sequence);
-            let mut writes = Vec::new();
-            for write in RedoReader::new(record) {
-                writes.push(write.map_err(|error| error.in_record(sequence))?);
-            }
-            sort_by_page(&mut writes);
-            for (id, writes) in by_filter(&writes) {
+            for (id, writes) in by_filter(&sorted_writes(record, sequence)?) {
                 let filter = match known.entry(id) {
                     Entry::Occupied(found) => found.get().clone(),
                     Entry::Vacant(free) => free.insert(self.open(id)?).clone(),

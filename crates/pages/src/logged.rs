@@ -4,7 +4,7 @@
 use crate::page::{FilterId, PageId, Sequence};
 use crate::resident::{PageGeometry, image};
 use crate::store::Result;
-use crate::store::redo::{RedoError, RedoWrite};
+use crate::store::redo::{RedoError, RedoReader, RedoWrite};
 use cuckood_filter::chain::address::PageAddress;
 use cuckood_filter::chain::counters::CounterKey;
 use cuckood_filter::chain::pages::WholePage;
@@ -12,10 +12,21 @@ use cuckood_filter::chain::plan::{ChangedCounter, ChangedPage, ChangedWord, Page
 use cuckood_filter::cuckoo::bucket;
 use std::sync::Arc;
 
-/// Brings the writes of a page together, which a record has in several sections. Most
-/// records have one, and stay as they are.
-pub fn sort_by_page(writes: &mut [RedoWrite<'_>]) {
+/// What a slot that was written at random takes in a record.
+const USUAL_WRITE_BYTES: usize = 4;
+
+/// What a record writes. The writes of a page are together, which it has in several
+/// sections. Most records have one, and stay as they are.
+///
+/// # Errors
+/// It makes no sense.
+pub fn sorted_writes(record: &[u8], sequence: Sequence) -> Result<Vec<RedoWrite<'_>>> {
+    let mut writes = Vec::with_capacity(record.len() / USUAL_WRITE_BYTES);
+    for write in RedoReader::new(record) {
+        writes.push(write.map_err(|error| error.in_record(sequence))?);
+    }
     writes.sort_by_key(RedoWrite::page);
+    Ok(writes)
 }
 
 /// The sorted writes of each filter.

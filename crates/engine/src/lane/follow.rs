@@ -12,17 +12,14 @@ use super::record::{self, After, after_each, unfit};
 use crate::chain::address::PageAddress;
 use crate::chain::plan::{FutileSearches, PageChanges};
 use crate::filters::{OpenFilter, decode, stored_name};
-use crate::logged::{LoggedPage, by_filter, sort_by_page};
+use crate::logged::{LoggedPage, by_filter, sorted_writes};
 use crate::page::{FilterId, Ordinal, Sequence};
 use crate::pages::{Applied, PageTable};
-use crate::store::redo::{RedoReader, RedoWrite};
+use crate::store::redo::RedoWrite;
 use crate::store::{Commit, Expiry, FilterChange, Garbage, StoreError, StoredFilter};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What a slot that was written at random takes in a record.
-const USUAL_WRITE_BYTES: usize = 4;
 
 /// A filter of a commit that is ready to be published.
 struct Target {
@@ -99,11 +96,7 @@ impl Lane {
     }
 
     fn prepare(&self, commit: &Commit, record: u64) -> Result<Prepared, StoreError> {
-        let mut writes = Vec::with_capacity(commit.redo.len() / USUAL_WRITE_BYTES);
-        for write in RedoReader::new(&commit.redo) {
-            writes.push(write.map_err(|error| error.in_record(Sequence(record)))?);
-        }
-        sort_by_page(&mut writes);
+        let writes = sorted_writes(&commit.redo, Sequence(record))?;
         let mut writes: BTreeMap<_, _> = by_filter(&writes).collect();
         let mut prepared = Prepared::default();
         for (id, after) in after_each(commit) {
