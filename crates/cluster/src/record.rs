@@ -48,10 +48,7 @@ impl LaneIdentity {
     pub fn origin(&self) -> Position {
         let (epoch, lane) = (FIRST_EPOCH.to_be_bytes(), self.lane.to_be_bytes());
         let origin = [b"cuckood lane".as_slice(), &self.founding, &epoch, &lane].concat();
-        Position {
-            sequence: 0,
-            history: HistoryHash::of(&origin),
-        }
+        Position::new(0, HistoryHash::of(&origin))
     }
 }
 

@@ -70,10 +70,7 @@ impl Replica {
         if record.previous != at {
             return self.halt(Halt::Forked { at: at.sequence }, effects);
         }
-        let position = Position {
-            sequence: stored.sequence,
-            history,
-        };
+        let position = Position::new(stored.sequence, history);
         if let Some(lost) = self.passes_over(position) {
             return self.lost(lost, effects);
         }

@@ -86,10 +86,7 @@ impl Replica {
         let Some(flight) = &self.flight else {
             return;
         };
-        let position = Position {
-            sequence,
-            history: HistoryHash::of(&flight.bytes),
-        };
+        let position = Position::new(sequence, HistoryHash::of(&flight.bytes));
         if let Some(lost) = self.passes_over(position) {
             return self.lost(lost, effects);
         }

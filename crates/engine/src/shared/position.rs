@@ -73,11 +73,15 @@ pub struct Position {
     pub history: HistoryHash,
 }
 
+impl Position {
+    /// At this record, with this history up to it.
+    pub fn new(sequence: u64, history: HistoryHash) -> Position {
+        Position { sequence, history }
+    }
+}
+
 impl From<&LanePosition> for Position {
     fn from(stored: &LanePosition) -> Position {
-        Position {
-            sequence: stored.sequence,
-            history: HistoryHash::from_bytes(stored.history),
-        }
+        Position::new(stored.sequence, HistoryHash::from_bytes(stored.history))
     }
 }
