@@ -193,7 +193,7 @@ impl PageCache {
 
     /// Pages that fit.
     pub fn capacity(&self) -> u32 {
-        self.frames.capacity()
+        self.frames.capacity
     }
 
     /// The frame of that number.

@@ -99,7 +99,7 @@ impl Eviction {
 
     /// Frames that hold no page.
     pub(super) fn free_frames(&self, frames: &Frames) -> usize {
-        self.free.len() + (frames.capacity() as usize).saturating_sub(self.owners.len())
+        self.free.len() + (frames.capacity as usize).saturating_sub(self.owners.len())
     }
 
     /// A frame that holds no page: a new one, or one whose page the hand finds
@@ -109,7 +109,7 @@ impl Eviction {
             return Some(free);
         }
         let used = self.owners.len();
-        if used < frames.capacity() as usize {
+        if used < frames.capacity as usize {
             let index = FrameIndex(used as u32);
             frames.allocate(index)?;
             self.owners.push(None);

@@ -71,7 +71,8 @@ pub(super) struct Frames {
     chunks: Box<[OnceLock<Chunk>]>,
     /// The entries of the pages that lie in them.
     pub(super) leaves: Leaves,
-    capacity: u32,
+    /// How many there are.
+    pub(super) capacity: u32,
     /// Bytes of all resident counters, and how many there should be at most.
     counter_bytes: AtomicU64,
     max_counter_bytes: u64,
@@ -101,11 +102,6 @@ impl Frames {
             with_counters: Mutex::default(),
             bytes: gauge,
         }
-    }
-
-    /// How many there are.
-    pub(super) fn capacity(&self) -> u32 {
-        self.capacity
     }
 
     /// Allocates the frame of that number, with others, if it is not there.
