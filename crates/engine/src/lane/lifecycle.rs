@@ -43,11 +43,8 @@ impl Lane {
             } if known == filter.expiry() => {
                 let described = describe(&filter, expiry, sizes);
                 let mut planned = PlannedCommit::of(request, described, &filter);
-                planned.filter_changes.push(FilterChange::Expire {
-                    id: filter.id,
-                    before: filter.expiry(),
-                    after: expiry,
-                });
+                let change = expire(filter.id, filter.expiry(), expiry);
+                planned.filter_changes.push(change);
                 self.commit(planned, |_, _| filter.set_expiry(expiry))
             }
             Command::Describe { sizes } => {
@@ -333,11 +330,8 @@ impl Lane {
 
 /// What takes a filter away.
 fn removal(filter: &Arc<OpenFilter>) -> impl Iterator<Item = FilterChange> + use<> {
-    let expiry = filter.expiry().map(|expiry| FilterChange::Expire {
-        id: filter.id,
-        before: Some(expiry),
-        after: None,
-    });
+    let expiry = filter.expiry();
+    let expiry = expiry.map(|expiry| expire(filter.id, Some(expiry), None));
     let removed = FilterChange::Remove {
         id: filter.id,
         name: filter.name.as_str().to_owned(),
@@ -347,11 +341,13 @@ fn removal(filter: &Arc<OpenFilter>) -> impl Iterator<Item = FilterChange> + use
 
 /// What has a new filter end, if it does.
 fn first_expiry(filter: &OpenFilter) -> Option<FilterChange> {
-    filter.expiry().map(|expiry| FilterChange::Expire {
-        id: filter.id,
-        before: None,
-        after: Some(expiry),
-    })
+    let expiry = filter.expiry();
+    expiry.map(|expiry| expire(filter.id, None, Some(expiry)))
+}
+
+/// Has a filter end at another moment, or not by itself any more.
+fn expire(id: FilterId, before: Option<Expiry>, after: Option<Expiry>) -> FilterChange {
+    FilterChange::Expire { id, before, after }
 }
 
 /// A filter as it is published, but for its end.
