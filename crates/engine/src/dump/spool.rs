@@ -81,10 +81,9 @@ pub(super) fn image(view: &FileView<Map>, at: PageAddress) -> Result<Option<Vec<
 fn failed(error: io::Error) -> StoreError {
     let doing = "keeping a dump that comes";
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::NoSpace {
-            doing,
-            source: error.into(),
-        },
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            StoreError::no_space(doing, error)
+        }
         _ => StoreError::io(doing, error),
     }
 }

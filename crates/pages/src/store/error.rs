@@ -148,6 +148,12 @@ impl StoreError {
         StoreError::Io { doing, source }
     }
 
+    /// What was being done when the disk was full, and what was said of it.
+    pub fn no_space(doing: &'static str, source: impl Into<Cause>) -> StoreError {
+        let source = source.into();
+        StoreError::NoSpace { doing, source }
+    }
+
     /// Whether the disk is full.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, StoreError::NoSpace { .. })

@@ -13,10 +13,7 @@ pub(super) fn failed(doing: &'static str, error: &Error) -> StoreError {
 /// The same, of what the system said.
 pub(super) fn not_stored(doing: &'static str, said: String) -> StoreError {
     match says_full(&said) {
-        true => StoreError::NoSpace {
-            doing,
-            source: said.into(),
-        },
+        true => StoreError::no_space(doing, said),
         false => StoreError::io(doing, said),
     }
 }

@@ -235,12 +235,9 @@ fn lost_log_file(error: &rocksdb::Error) -> Option<u64> {
 }
 
 fn unusable(path: &Path, source: impl Into<Cause>) -> StoreError {
-    let source = source.into();
+    let (doing, source) = ("opening the data directory", source.into());
     match says_full(&source.to_string()) {
-        true => StoreError::NoSpace {
-            doing: "opening the data directory",
-            source: format!("{}: {source}", path.display()).into(),
-        },
+        true => StoreError::no_space(doing, format!("{}: {source}", path.display())),
         false => StoreError::Unusable {
             path: path.to_owned(),
             source,
