@@ -530,7 +530,7 @@ fn filters_expire_and_are_looked_up_dumped_and_restored() {
         );
     }
     let cut = printed(&run(&["restore", "cut", file]), 2);
-    assert!(cut.contains("users.dump: the copy is damaged"), "{cut}");
+    assert!(cut.contains("users.dump: the dump is corrupt"), "{cut}");
     assert!(printed(&run(&["info", "cut"]), 2).contains("does not exist"));
     let mut damaged = before;
     damaged[5_000] ^= 1;

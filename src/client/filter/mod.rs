@@ -80,8 +80,7 @@ fn in_words_of_the_shell(mut error: FilterError, command: &FilterCommand) -> Fil
                 format!("the filter {key} exists: --replace replaces it, or name another key")
             }
             (FilterCommand::Restore { file, .. }, "corrupt_dump") => {
-                let file = file.display();
-                format!("{file}: {detail}: a damaged copy is to be fetched again")
+                format!("{}: {detail}", file.display())
             }
             _ => return error,
         };
