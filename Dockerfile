@@ -26,6 +26,7 @@ COPY .cargo .cargo
 RUN cargo chef cook --release --locked --bin cuckood --recipe-path recipe.json
 COPY . .
 RUN cargo build --release --locked --bin cuckood \
+    && find target -name '*.alone' -exec cat {} + \
     && install -D target/release/cuckood /image/usr/local/bin/cuckood \
     && install -d -m 0700 -o 65532 -g 65532 /image/data /image/backups
 
