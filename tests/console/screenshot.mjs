@@ -1,11 +1,14 @@
 // Takes the pictures that pages show: node tests/console/screenshot.mjs [directory]
 
-import { fileURLToPath } from "node:url";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { aDay, dropFile, fillServer, openPage, startBrowser, startServer } from "./support.mjs";
 
 const directory = process.argv[2] ?? fileURLToPath(new URL("../../docs/", import.meta.url));
-const [browser, server] = await Promise.all([startBrowser(), startServer()]);
+const backups = mkdtempSync(join(tmpdir(), "console-backups-"));
+const [browser, server] = await Promise.all([startBrowser(), startServer("--backup-dir", backups)]);
 await fillServer(server);
 await server.ask("PUT", "/filters/seen-today", { capacity: 100_000, window_seconds: 86_400 });
 await server.ask("PUT", "/filters/shard-of", { capacity: 50_000, value_bits: 12 });
@@ -26,8 +29,8 @@ async function open(place, height, options = {}) {
 async function take(page, name) {
   await page.evaluate(() => {
     document.activeElement.blur();
-    const shown = document.querySelector(".upload") ? document.getElementById("import") : document.body;
-    shown.scrollIntoView();
+    const upload = document.querySelector(".upload") && document.getElementById("import");
+    (upload ?? document.body).scrollIntoView();
   });
   await page.screenshot({ path: join(directory, `${name}.png`) });
 }
@@ -49,6 +52,14 @@ const lines = Array.from({ length: 150_000 }, (_, at) => (at === 41_999 ? "x".re
 await dropFile(into, "coupons-of-august.txt", lines.join("\n"));
 await into.getByRole("button", { name: "Import", exact: true }).click();
 await into.getByText("complete", { exact: true }).waitFor();
+// The same tab says what it has begun.
+const work = await open("#/filters/coupons%3Asummer", 900, SMALL);
+await dropFile(work, "coupons-of-june.txt", lines.slice(0, 1_000).join("\n"));
+await work.getByRole("button", { name: "Import", exact: true }).click();
+await work.getByText("complete", { exact: true }).waitFor();
+await work.goto(`${server.url}/console#/work`);
+await work.getByRole("heading", { name: "coupons-of-june.txt" }).waitFor();
+await work.getByRole("button", { name: "Begin a backup" }).click();
 
 // Something to see in the live figures.
 let stopped = false;
@@ -70,6 +81,7 @@ const pages = [
   ["console-list", list],
   ["console-new", create],
   ["console-import", into],
+  ["console-work", work],
 ];
 for (const [name, colorScheme] of [
   ["console", "light"],
