@@ -122,7 +122,7 @@ export class Lines {
       const next = this.#pieces.next();
       it = "then" in next ? await next : next;
     }
-    if (number < skip) throw shorter(skip);
+    if (number < skip && this.#failed === undefined) throw shorter(skip);
     if (lines.length > 0) yield { content: lines.join(""), lines: lines.length };
   }
 
@@ -176,7 +176,7 @@ export class Lines {
       open += rest;
       if (skip === 0 && ended + rest > begin) take(piece.subarray(begin, ended + rest));
     }
-    if (skip > Number(open > 0)) throw shorter(skipped);
+    if (skip > Number(open > 0) && this.#failed === undefined) throw shorter(skipped);
     if (open > 0) lines += 1;
     if (size > 0) yield chunk();
   }

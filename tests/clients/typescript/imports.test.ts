@@ -239,6 +239,10 @@ test("an input that breaks off is an error, and never the end of the process", a
   for (const [name, made] of Object.entries(readlines)) {
     await assert.rejects(broken.importItems(made(breaking(new Error("no more tape")))), /no more tape/, name);
     await assert.rejects(broken.importItems(made(breaking())), /closed before its end/, name);
+    // Also where more lines are committed than were read.
+    const importId = randomUUID();
+    await broken.importItems(["a", "b", "c"], { importId });
+    await assert.rejects(broken.importItems(made(breaking()), { importId }), /closed before its end/, name);
   }
   const lines = (await open(file)).readLines() as Interface;
   const call = broken.importItems(lines);
