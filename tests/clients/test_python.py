@@ -470,6 +470,8 @@ class Retries(unittest.TestCase):
         self.now = 61.0
         with self.assertRaisesRegex(cuckood.NoAnswerError, "refused.: the change may be made$"):
             attempts.after_silence(change, httpx.ConnectError("refused"))
+        with self.assertRaisesRegex(cuckood.NoAnswerError, "gone.: the change may be made$"):
+            self.attempts(patience=0.0).after_silence(Request("POST", "/x/import"), httpx.ReadError("gone"))
 
 
 class Package(Served):

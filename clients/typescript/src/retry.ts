@@ -69,7 +69,9 @@ export class Attempts {
   /** The pause after an attempt without an answer; throws if it was the last. */
   afterSilence({ method, path, repeatable, headers = {} }: Attempted, error: unknown): number {
     const passes = !lasts(error) && (repeatable || !wasSent(error));
-    this.#mayBeMade ||= wasSent(error) && ("idempotency-key" in headers || (!repeatable && method !== "GET"));
+    // An import has no key, and is repeated by the numbers of its lines.
+    const isChange = "idempotency-key" in headers || (method !== "GET" && (!repeatable || path.endsWith("/import")));
+    this.#mayBeMade ||= isChange && wasSent(error);
     return this.#pause(passes, true, 0, new NoAnswerError(method, path, error, this.#mayBeMade));
   }
 

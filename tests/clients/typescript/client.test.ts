@@ -366,7 +366,7 @@ test("pauses grow to a bound, are random, and end", () => {
   const change = { ...request, headers: { "idempotency-key": "mine" } };
   const may = /: the change may be made$/;
   const none = { patience: 0 };
-  for (const it of [change, once]) assert.throws(() => attempts(none).afterSilence(it, gone), may);
+  for (const it of [change, once, { ...request, path: "/x/import" }]) assert.throws(() => attempts(none).afterSilence(it, gone), may);
   const known = (error: Error) => error instanceof NoAnswerError && !may.test(error.message);
   assert.throws(() => attempts(none).afterSilence(change, refused), known);
   assert.throws(() => attempts().afterSilence(change, new TypeError("invalid header")), known);

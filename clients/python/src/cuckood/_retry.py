@@ -87,7 +87,9 @@ class Attempts:
     def after_silence(self, request: Request, error: httpx.RequestError) -> float:
         """The pause after an attempt without an answer; raises if it was the last."""
         passes = not isinstance(error, _LASTING) and (request.repeatable or isinstance(error, _NEVER_SENT))
-        self._may_be_made |= was_sent(error) and (request.is_change or not request.repeatable and request.method != "GET")
+        # An import has no key, and is repeated by the numbers of its lines.
+        is_keyless = request.method != "GET" and (not request.repeatable or request.path.endswith("/import"))
+        self._may_be_made |= was_sent(error) and (request.is_change or is_keyless)
         return self._pause(passes, NoAnswerError(request.method, request.path, error, may_be_made=self._may_be_made))
 
     def after_problem(self, request: Request, problem: ProblemError) -> float:
