@@ -12,6 +12,7 @@ const UNKNOWN_CODES = new Set(["outcome_pending"]);
 const NOT_HERE_STATUS = new Set([408, 502, 503, 504]);
 // Failures before a request was sent.
 const NEVER_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
+const NO_HANDSHAKE = /^(?:EPROTO$|CERT_|ERR_TLS_|(?:DEPTH_ZERO_)?SELF_SIGNED_CERT|UNABLE_TO_)/;
 
 /**
  * Pauses between attempts, in seconds: a random part of `first` doubled with each
@@ -33,10 +34,26 @@ export function backoff(patience: number): Backoff {
 /** What fetch refuses to send is a TypeError without a cause, and the next attempt would meet it, too. */
 const lasts = (error: unknown): boolean => error instanceof TypeError && error.cause === undefined;
 
+interface Failure {
+  code?: string;
+  syscall?: string;
+  errors?: unknown;
+}
+
+function failureOf(error: unknown): Failure {
+  const { cause } = error as { cause?: Failure };
+  return cause?.code === undefined ? (error as Failure) : cause;
+}
+
+/** Whether there was nobody to ask, so that any request is sent again. */
+const isUnheard = (error: unknown): boolean => error instanceof NotReached || NEVER_SENT.has(failureOf(error).code ?? "");
+
 /** Whether the server may have got the request. */
 export function wasSent(error: unknown): boolean {
-  const { code, cause } = error as { code?: string; cause?: { code?: string } };
-  return !(lasts(error) || error instanceof NotReached || NEVER_SENT.has(cause?.code ?? code ?? ""));
+  const { code = "", syscall, errors } = failureOf(error);
+  // Of a name with several addresses each has its own.
+  const isUnconnected = syscall === "connect" || (code !== "" && errors !== undefined);
+  return !(lasts(error) || isUnheard(error) || isUnconnected || NO_HANDSHAKE.test(code));
 }
 
 /** What attempts need to know of a request. */
@@ -68,7 +85,7 @@ export class Attempts {
 
   /** The pause after an attempt without an answer; throws if it was the last. */
   afterSilence({ method, path, repeatable, headers = {} }: Attempted, error: unknown): number {
-    const passes = !lasts(error) && (repeatable || !wasSent(error));
+    const passes = !lasts(error) && (repeatable || isUnheard(error));
     // An import has no key, and is repeated by the numbers of its lines.
     const isChange = "idempotency-key" in headers || (method !== "GET" && (!repeatable || path.endsWith("/import")));
     this.#mayBeMade ||= isChange && wasSent(error);

@@ -369,6 +369,14 @@ test("pauses grow to a bound, are random, and end", () => {
   for (const it of [change, once, { ...request, path: "/x/import" }]) assert.throws(() => attempts(none).afterSilence(it, gone), may);
   const known = (error: Error) => error instanceof NoAnswerError && !may.test(error.message);
   assert.throws(() => attempts(none).afterSilence(change, refused), known);
+  for (const [code, syscall] of [["EPROTO", "write"], ["CERT_HAS_EXPIRED"], ["EHOSTUNREACH", "connect"], ["ETIMEDOUT", "connect"]]) {
+    const failed = Object.assign(new Error("failed"), { code, syscall });
+    assert.throws(() => attempts(none).afterSilence(change, failed), known);
+    // But what nobody may repeat is not repeated for that.
+    assert.throws(() => attempts().afterSilence(once, failed), known);
+  }
+  const late = Object.assign(new Error("failed"), { code: "ETIMEDOUT", syscall: "read" });
+  assert.throws(() => attempts(none).afterSilence(change, late), may);
   assert.throws(() => attempts().afterSilence(change, new TypeError("invalid header")), known);
   assert.throws(() => attempts(none).afterSilence(request, gone), known);
   assert.throws(() => attempts(none).afterSilence({ ...once, method: "GET" }, gone), known);
