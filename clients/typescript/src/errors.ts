@@ -1,3 +1,4 @@
+import { withoutUser } from "./address.js";
 import type { BadLineBody, ImportBody, ProblemField } from "./models/types.gen.js";
 
 /** All errors of this package but `TypeError` and `RangeError`. */
@@ -17,7 +18,7 @@ export class CuckoodError extends Error {
 /** No answer arrived within the client's patience. A change may be made or not. */
 export class NoAnswerError extends CuckoodError {
   constructor(method: string, path: string, cause: unknown, mayBeMade = false) {
-    super(`${method} ${path}: no answer: ${reason(cause)}${mayBeMade ? ": the change may be made" : ""}`, { cause });
+    super(withoutUser(`${method} ${path}: no answer: ${reason(cause)}${mayBeMade ? ": the change may be made" : ""}`), { cause });
   }
 }
 

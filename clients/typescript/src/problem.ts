@@ -1,3 +1,4 @@
+import { withoutUser } from "./address.js";
 import type { Fields } from "./connections.js";
 import {
   FilterChanged, FilterDiffers, FilterExists, FilterNotFound, Forbidden, ImportNotFound, InvalidRequest, OutOfSpace,
@@ -37,7 +38,7 @@ export function problemOf(
   return new kind({
     status,
     code,
-    detail: (body.detail ?? otherwise) + (isNowhere ? `; ${asked} was asked: the address of the server may be wrong` : ""),
+    detail: (body.detail ?? otherwise) + (isNowhere ? `; ${withoutUser(asked)} was asked: the address of the server may be wrong` : ""),
     requestId: headers.get("x-request-id") ?? undefined,
     // A proxy may send a date; the backoff alone is a fair answer to that.
     retryAfterSeconds: wait !== null && /^\d+$/.test(wait) ? Number(wait) : undefined,

@@ -1,4 +1,5 @@
 import { connect } from "node:net";
+import { withoutUser } from "./address.js";
 
 /** Seconds in which a pod accepts a connection, where others can be asked. */
 const CONNECT = 1;
@@ -58,7 +59,7 @@ function accepts(url: string): Promise<void> {
   const accepted = new Promise<void>((resolve, reject) => {
     socket.on("connect", resolve);
     socket.on("error", reject);
-    socket.setTimeout(CONNECT * 1000, () => reject(new Error(`no connection to ${url} within ${CONNECT} s`)));
+    socket.setTimeout(CONNECT * 1000, () => reject(new Error(`no connection to ${withoutUser(url)} within ${CONNECT} s`)));
   });
   return accepted.finally(() => socket.destroy());
 }

@@ -1,4 +1,5 @@
 /** A file of a filter that is kept fresh, in Node and in browsers: it imports nothing of Node. */
+import { withoutUser } from "./address.js";
 import { type Item, type Many, several } from "./batches.js";
 import { either, onAbort, within } from "./calls.js";
 import { CuckoodError, FilterFileError, NoAnswerError, ProblemError } from "./errors.js";
@@ -401,7 +402,7 @@ export class FileAt implements FileSource {
       return await within(timeoutSeconds, signal, async (begins) => {
         // The cache of a browser would answer in place of the server.
         const answer = await ask(this.#url, { headers: asked, signal: either(signal, begins), cache: "no-store" });
-        return changedOf(answer, etag, undefined, `${this.#url} has no file`);
+        return changedOf(answer, etag, undefined, withoutUser(`${this.#url} has no file`));
       });
     } catch (error) {
       signal.throwIfAborted();

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
+import { withoutUser } from "./address.js";
 import { type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, encoded, said } from "./batches.js";
 import { Calls, either, onAbort, pause, within } from "./calls.js";
 import { Coalescer } from "./coalescer.js";
@@ -168,7 +169,7 @@ export class Transport {
   async #again(
     { method, path }: Attempted, url: string, error: unknown, attempts: Attempts, pauseSeconds: number, signal: AbortSignal,
   ): Promise<void> {
-    this.#options.onRetry?.({ method, path, url, error, attempt: attempts.made + 1, pauseSeconds });
+    this.#options.onRetry?.({ method, path, url: withoutUser(url), error, attempt: attempts.made + 1, pauseSeconds });
     await pause(pauseSeconds, signal);
   }
 
@@ -392,7 +393,7 @@ export class Transport {
     try {
       return text === "" ? (undefined as T) : JSON.parse(text);
     } catch {
-      throw new NotUnderstoodError(`${url} does not answer like a cuckood server`);
+      throw new NotUnderstoodError(`${withoutUser(url)} does not answer like a cuckood server`);
     }
   }
 }

@@ -279,7 +279,7 @@ test("a server that says that it has too many connections is asked again, also t
     assert.ok(error instanceof Unavailable && pauseSeconds <= 0.2);
     retries.push(retry);
   };
-  const client = new Client({ url, onRetry });
+  const client = new Client({ url: url.replace("://", "://me:secret@"), onRetry });
   assert.equal(await client.filter("a").add("x"), "added");
   const add = { method: "POST", path: "/filters/a/items", url };
   assert.deepEqual(retries, [{ ...add, attempt: 2 }, { ...add, attempt: 3 }]);
@@ -347,7 +347,7 @@ test("an error says what happened", async (context) => {
 });
 
 test("what is asked of an address that has a path too many says where", async () => {
-  const filter = new Client(`${url}/api`).filter("a");
+  const filter = new Client(`${url.replace("://", "://me:secret@")}/api`).filter("a");
   const where = new RegExp(`^404 unknown_route: .*; ${url}/api/filters/a/\\w+ was asked: the address of the server may be wrong$`);
   const calls = [filter.exists("x"), filter.dump(), filter.restore([Uint8Array.of(1)])];
   await Promise.all(calls.map((call) => assert.rejects(call, (error: ProblemError) => where.test(error.message))));
