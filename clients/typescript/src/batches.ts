@@ -73,6 +73,11 @@ export function several<T>(items: Many<T>): T[] {
   throw new TypeError(`several items are an iterable of them, such as an array, not ${said(items)}`);
 }
 
+/** The item, which its caller may change until it is sent. */
+export function copied<T>(item: T): T {
+  return item instanceof Uint8Array ? (new Uint8Array(item) as T & Uint8Array) : item;
+}
+
 /** A value in a message. */
 export function said(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);

@@ -1,4 +1,4 @@
-import { type BatchLimits, type Item, type Many, several } from "./batches.js";
+import { type BatchLimits, type Item, type Many, copied, several } from "./batches.js";
 import type { Fetch } from "./connections.js";
 import { InvalidRequest } from "./errors.js";
 import { Filter, type ExistsOptions } from "./filter.js";
@@ -145,7 +145,8 @@ export class Client {
   ): Promise<FoundBody> {
     const { withinSeconds, signal, ...asked } = known("lookup", ask, LOOKUP);
     const fields = { ...asked, ...(withinSeconds !== undefined && { within_seconds: withinSeconds }) };
-    const batch = { at: "/lookup", fields }, all = several(items);
+    if ("filters" in fields && Array.isArray(fields.filters)) fields.filters = [...fields.filters];
+    const batch = { at: "/lookup", fields }, all = several(items).map(copied);
     const alone = (): Promise<FoundBody[]> => this.#transport.askBatch(batch, all, { signal });
     const one = (item: Item) => this.#transport.askOne(batch, item, { signal }, eachOf) as Promise<FoundBody>;
     const isFew = all.length > 0 && all.length <= FEW;

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Entry, type Item, type Many, type Replacement, line, several } from "./batches.js";
+import { type Entry, type Item, type Many, type Replacement, copied, line, several } from "./batches.js";
 import { onAbort, onStillness } from "./calls.js";
 import { CuckoodError, FilterDiffers, FilterNotFound, ImportIncomplete, ImportNotFound, NotUnderstoodError } from "./errors.js";
 import type {
@@ -258,7 +258,8 @@ export class Filter {
   /** Whether the item has the value. False is certain. */
   async hasValue(item: Item, value: number, options: CallOptions = {}): Promise<boolean> {
     known("hasValue", options, CALL);
-    return (await this.#transport.askOne(this.#batch("exists", {}, "entries"), { item, value }, options)) as boolean;
+    const entry = { item: copied(item), value };
+    return (await this.#transport.askOne(this.#batch("exists", {}, "entries"), entry, options)) as boolean;
   }
 
   /** The same of many items with a value, or row, each, in their order. */

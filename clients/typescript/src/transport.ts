@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
 import { withoutUser } from "./address.js";
-import { type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, encoded, said } from "./batches.js";
+import {
+  type BatchLimits, type Entry, type Item, type Many, type Named, Parts, type Replacement, body, copied, encoded, said,
+} from "./batches.js";
 import { Calls, either, onAbort, pause, within } from "./calls.js";
 import { Coalescer } from "./coalescer.js";
 import { type Answer, Connections, type Exchange, type Fetch, exchangeBy } from "./connections.js";
@@ -288,10 +290,8 @@ export class Transport {
   ): Promise<unknown> {
     // What is no item is refused before it joins others.
     encoded([item], batch.named ?? "items");
-    // Until it is sent, the caller may change what it gave.
     const route = JSON.stringify(batch);
-    const given = item instanceof Uint8Array ? new Uint8Array(item) : item;
-    return this.#coalescer.one(route, given, (items, ends) => this.#results(send(JSON.parse(route), items, ends)), signal);
+    return this.#coalescer.one(route, copied(item), (items, ends) => this.#results(send(JSON.parse(route), items, ends)), signal);
   }
 
   async #results(answers: Promise<Results[]>): Promise<readonly unknown[]> {

@@ -283,6 +283,9 @@ test("entries are objects, pairs or of a map, and their filter is created", asyn
   assert.deepEqual(await joins.valuesMany(["ada", "grace", Uint8Array.of(255), "alan"]), [[1, 4], [2], [3], [5]]);
   assert.deepEqual(await joins.replaceValues([["ada", 4, 6], { item: "alan", from: 5, to: 7 }]), ["replaced", "replaced"]);
   assert.deepEqual(await joins.hasValues([["ada", 6], ["alan", 5]]), [true, false]);
+  const bytes = Uint8Array.of(255), asked = joins.hasValue(bytes, 3);
+  bytes[0] = 1;
+  assert.equal(await asked, true);
   assert.deepEqual(await joins.deleteValues([["ada", 6]]), [true]);
   const plans = client.filter("rows");
   const attributes = [{ name: "plan", values: ["free", "pro"] }];

@@ -133,12 +133,15 @@ test("lookups of few items that are asked at once are a few requests", async () 
   assert.equal(counted.requests.length, 1);
   // Each hears what it has asked when it asked.
   const several = [client.lookup([7, "x", 8], { prefix }), client.lookup([7], { filters })];
+  // Also those that are sent in parts.
+  const parts = new Client({ url, limits: { items: 6, bytes: 32 << 20 } }).lookup(range(12), { filters });
   filters.push("group-7", "none");
   several.push(client.lookup([item], { prefix, first: true }), client.lookup([7], { filters }), client.lookup([], { filters }));
   item[0] = 49;
   assert.deepEqual((await Promise.all(several)).map((it) => [it.results, it.missing_filters]), [
     [[["group-7"], [], ["group-8"]], []], [[[]], []], [[["group-0"]], []], [[["group-7"]], ["none"]], [[], ["none"]],
   ]);
+  assert.deepEqual(await parts, { results: range(12).map(() => []), missing_filters: [] });
   const long = "x".repeat(70_000);
   const mixed = await Promise.allSettled([[1], [long], [2, long], [3]].map((it) => client.lookup(it, { prefix })));
   assert.deepEqual(mixed.map((it) => it.status), ["fulfilled", "rejected", "rejected", "fulfilled"]);
