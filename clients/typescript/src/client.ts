@@ -148,8 +148,9 @@ export class Client {
     if ("filters" in fields && Array.isArray(fields.filters)) fields.filters = [...fields.filters];
     const batch = { at: "/lookup", fields }, all = several(items).map(copied);
     const alone = (): Promise<FoundBody[]> => this.#transport.askBatch(batch, all, { signal });
-    const one = (item: Item) => this.#transport.askOne(batch, item, { signal }, eachOf) as Promise<FoundBody>;
     const isFew = all.length > 0 && all.length <= FEW;
+    const route = isFew ? JSON.stringify(batch) : "";
+    const one = (item: Item) => this.#transport.askOne(batch, item, { signal }, eachOf, route) as Promise<FoundBody>;
     const answers = await (isFew ? Promise.all(all.map(one)) : alone()).catch((error: unknown) => {
       // Of several items, which one is refused.
       if (isFew && all.length > 1 && error instanceof InvalidRequest) return alone();

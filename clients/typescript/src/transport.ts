@@ -263,12 +263,13 @@ export class Transport {
 
   /**
    * The result of one question, which is sent with others that are asked at the same time;
-   * `each` takes those of all from an answer.
+   * `each` takes those of all from an answer. Who asks several makes one `route`.
    */
   async askOne<T extends Results>(
     batch: Batch, item: Part, options: CallOptions, each: (answer: T) => readonly unknown[] = (it) => it.results,
+    route = JSON.stringify(batch),
   ): Promise<unknown> {
-    return this.#one(batch, item, options, (asked, items, signal) => {
+    return this.#one(batch, route, item, options, (asked, items, signal) => {
       const send = async (content: string): Promise<Results> => {
         return { results: each(await this.send<T>(post(asked.at, content, { signal }))) };
       };
@@ -279,18 +280,17 @@ export class Transport {
   /** The result of one change, which is sent with others if the client was asked for that. */
   async changeOne(batch: Batch, item: Part, options: ChangeOptions): Promise<unknown> {
     if (this.#options.coalesceChanges && options.idempotencyKey === undefined) {
-      return this.#one(batch, item, options, (asked, items, signal) => this.changeBatch(asked, items, { signal }));
+      return this.#one(batch, JSON.stringify(batch), item, options, (asked, items, signal) => this.changeBatch(asked, items, { signal }));
     }
     return (await this.#results(this.changeBatch(batch, [item], options)))[0];
   }
 
   async #one(
-    batch: Batch, item: Part, { signal }: CallOptions,
+    batch: Batch, route: string, item: Part, { signal }: CallOptions,
     send: (batch: Batch, items: Part[], signal: AbortSignal) => Promise<Results[]>,
   ): Promise<unknown> {
     // What is no item is refused before it joins others.
     encoded([item], batch.named ?? "items");
-    const route = JSON.stringify(batch);
     return this.#coalescer.one(route, copied(item), (items, ends) => this.#results(send(JSON.parse(route), items, ends)), signal);
   }
 
