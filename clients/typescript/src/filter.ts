@@ -280,8 +280,9 @@ export class Filter {
    * Throws `ImportIncomplete`, with the report, if lines were bad or found no room; all
    * others are imported then. With an `importId` the import is resumed where it was:
    * call again with the same items in the same order, also from another process, and
-   * those that are committed are not sent again. A new list needs a new id, or is
-   * skipped. The server remembers an import for a week.
+   * those that are committed are not sent again. A new list needs a new id: as
+   * many of its lines as are committed are passed over, and a shorter one is refused. The
+   * server remembers an import for a week.
    */
   async importItems(source: ImportSource, options: ImportOptions = {}): Promise<ImportBody> {
     known("importItems", options, IMPORT).signal?.throwIfAborted();

@@ -233,8 +233,8 @@ class Filter:
         `on_progress` is called with the report so far after each request, of up to 50,000
         lines. With an `import_id` the import is resumed where it was: call again with the same
         items in the same order, also from another process, and those that are committed are
-        not sent again. A new list needs a new id, or is skipped. The server remembers an import
-        for a week.
+        not sent again. A new list needs a new id: as many of its lines as are committed are
+        passed over, and a shorter one is refused. The server remembers an import for a week.
 
         `create`: parameters of the filter if it does not exist yet, as for `create`.
         """
